@@ -1,0 +1,1 @@
+"""polyplex: one endpoint in front of any number of Model Context Protocol servers."""

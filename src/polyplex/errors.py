@@ -1,0 +1,75 @@
+"""Every error polyplex raises on purpose.
+
+PolyplexError
+  ConfigError              the configuration is wrong: file, line and key are named
+  ProtocolError            a message breaks the protocol
+    LocalProtocolError     we would have sent it
+    RemoteProtocolError    the peer sent it
+  RpcError                 a JSON-RPC error to answer with (code, message, data)
+  UpstreamError            a server behind polyplex failed
+    UpstreamUnavailable    it is not connected; nothing was sent
+    UpstreamTimeout        it did not answer in time
+    UpstreamLost           the connection broke after the request had been sent
+"""
+
+from pathlib import Path
+
+
+class PolyplexError(Exception):
+    """Base of all errors that polyplex raises on purpose."""
+
+
+class ConfigError(PolyplexError):
+    """The configuration is wrong. `str()` gives `file:line: key: what and what to do`."""
+
+    def __init__(self, message: str, *, file: Path | None = None, line: int = 0, key: str = "") -> None:
+        self.message, self.file, self.line, self.key = message, file, line, key
+        where = f"{file}:{line}" if file and line else str(file or "")
+        super().__init__(": ".join(part for part in (where, key, message) if part))
+
+
+class ProtocolError(PolyplexError):
+    """A message breaks the protocol."""
+
+
+class LocalProtocolError(ProtocolError):
+    """We were about to send something the protocol forbids."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer sent something the protocol forbids.
+
+    `code` is the JSON-RPC code to answer with, `id` the raw JSON of the request id where it could be read.
+    """
+
+    def __init__(self, message: str, *, code: int = -32600, id: bytes = b"null") -> None:
+        super().__init__(message)
+        self.code, self.id = code, id
+
+
+class RpcError(PolyplexError):
+    """A JSON-RPC error response: `code`, `message` and raw JSON `data`."""
+
+    def __init__(self, code: int, message: str, data: bytes | None = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.data = code, message, data
+
+
+class UpstreamError(PolyplexError):
+    """A server behind polyplex failed. `server` is its configured name."""
+
+    def __init__(self, server: str, message: str) -> None:
+        super().__init__(f"{server}: {message}")
+        self.server, self.message = server, message
+
+
+class UpstreamUnavailable(UpstreamError):
+    """The server is not connected; the request was never sent."""
+
+
+class UpstreamTimeout(UpstreamError):
+    """The server did not answer in time."""
+
+
+class UpstreamLost(UpstreamError):
+    """The connection broke after the request was sent; whether it ran is unknown."""

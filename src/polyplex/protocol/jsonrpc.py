@@ -1,0 +1,230 @@
+"""JSON-RPC 2.0 envelopes. `params`, `result` and `error` stay raw bytes: what polyplex does not own is not parsed.
+
+Raw bytes are checked before they are trusted: msgspec verifies the JSON grammar of what it skips, this module adds
+UTF-8, duplicate keys and the shape of ids. Errors name the code to answer with (JSON-RPC 2.0, section 5.1).
+"""
+
+import json
+import re
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from polyplex.errors import RemoteProtocolError
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+RESOURCE_NOT_FOUND: Final = -32002
+HEADER_MISMATCH: Final = -32020
+MISSING_CAPABILITY: Final = -32021
+UNSUPPORTED_REVISION: Final = -32022
+URL_ELICITATION_REQUIRED: Final = -32042
+
+NULL: Final = b"null"
+_WHITESPACE: Final = b" \t\r\n"
+_ID_HINT: Final = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.){0,256}"|-?\d{1,40})')
+
+
+class Message(msgspec.Struct, gc=False):
+    """One envelope: a request (method and id), a notification (method) or a response (result or error)."""
+
+    id: Raw | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+    jsonrpc: str = "2.0"
+
+
+class RpcErrorObject(msgspec.Struct):
+    """The `error` member of a response."""
+
+    code: int = INTERNAL_ERROR
+    message: str = ""
+    data: Raw | UnsetType = UNSET
+
+
+Fields = dict[str, Raw]
+_decode_message = msgspec.json.Decoder(Message).decode
+_decode_batch = msgspec.json.Decoder(list[Raw]).decode
+_decode_fields = msgspec.json.Decoder(Fields).decode
+_decode_error = msgspec.json.Decoder(RpcErrorObject).decode
+_decode_text = msgspec.json.Decoder(str).decode
+encode_json = msgspec.json.Encoder().encode
+
+
+def decode(frame: bytes) -> Message:
+    """Decode one message.
+
+    Raises `RemoteProtocolError` with code -32700 for what is not JSON in UTF-8, -32600 for what is no message.
+    """
+    check_text(frame)
+    try:
+        message = _decode_message(frame)
+    except msgspec.ValidationError as error:
+        raise RemoteProtocolError(f"not a JSON-RPC message: {error}", id=find_id(frame) or NULL) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise RemoteProtocolError(f"not JSON: {reason}", code=PARSE_ERROR) from None
+    _check_shape(message, frame)
+    return message
+
+
+def decode_frame(frame: bytes) -> Message | list[bytes]:
+    """Decode a frame that may be a batch (2025-03-26): a message, or the raw messages of the batch."""
+    if frame.lstrip(_WHITESPACE)[:1] != b"[":
+        return decode(frame)
+    check_text(frame)
+    try:
+        batch = [bytes(part) for part in _decode_batch(frame)]
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise RemoteProtocolError(f"not JSON: {error}", code=PARSE_ERROR) from None
+    if not batch:
+        raise RemoteProtocolError("an empty batch is not allowed")
+    return batch
+
+
+def check_text(frame: bytes) -> None:
+    """Raise `RemoteProtocolError` (-32700) unless the bytes are UTF-8."""
+    if frame.isascii():
+        return
+    try:
+        str(frame, "utf-8")
+    except UnicodeDecodeError as error:
+        raise RemoteProtocolError(f"not UTF-8 at byte {error.start}", code=PARSE_ERROR) from None
+
+
+def _check_shape(message: Message, frame: bytes) -> None:
+    is_response = message.result is not UNSET or message.error is not UNSET
+    if (message.method is not UNSET) is is_response:
+        what = "both a method and a result or error" if is_response else "neither a method nor a result nor an error"
+        raise RemoteProtocolError(what, id=find_id(frame) or NULL)
+    size = 1
+    if message.id is not UNSET:
+        identifier = bytes(message.id)
+        first = identifier[0]
+        if first != 0x22 and first != 0x2D and not 0x30 <= first <= 0x39 and not (is_response and first == 0x6E):
+            raise RemoteProtocolError("the id must be a string or an integer")
+        size += 6 + len(identifier)
+    if message.jsonrpc != "2.0":
+        raise RemoteProtocolError('"jsonrpc" must be "2.0"', id=find_id(frame) or NULL)
+    if not _is_compact(message, size, len(frame)):
+        refuse_duplicate_keys(frame)
+
+
+def _is_compact(message: Message, size: int, length: int) -> bool:
+    """True where the length alone proves that the envelope holds each known key once and nothing else."""
+    size += 16  # "jsonrpc":"2.0" and a comma
+    colons = 2
+    if message.method is not UNSET:
+        size += 12 + len(message.method)
+        colons += 1
+    for value, cost in ((message.params, 10), (message.result, 10), (message.error, 9)):
+        if value is not UNSET:
+            size += cost + memoryview(value).nbytes
+            colons += 1
+    return length == size or length == size + 2 * colons - 1
+
+
+def refuse_duplicate_keys(frame: bytes) -> None:
+    """Raise `RemoteProtocolError` where the outermost object names a key twice: readers would disagree on its value."""
+    duplicate: list[str] = []
+
+    def note(pairs: list[tuple[str, object]]) -> None:
+        seen: set[str] = set()
+        duplicate[:] = [key for key, _ in pairs if key in seen or seen.add(key)]
+
+    try:
+        json.loads(frame, object_pairs_hook=note)
+    except (ValueError, RecursionError) as error:
+        raise RemoteProtocolError(f"not JSON: {error}", code=PARSE_ERROR) from None
+    if duplicate:
+        raise RemoteProtocolError(f"the key {duplicate[0]!r} appears twice", id=find_id(frame) or NULL)
+
+
+def find_id(frame: bytes) -> bytes | None:
+    """The raw id of a message that cannot be decoded, where one can be made out at its start or end."""
+    head = _ID_HINT.search(frame, 0, 512)
+    if head:
+        return head[1]
+    tail = list(_ID_HINT.finditer(frame, max(0, len(frame) - 512)))
+    return tail[-1][1] if tail else None
+
+
+def decode_fields(raw: Raw | bytes) -> Fields:
+    """The members of a JSON object, values left raw. Raises `RemoteProtocolError` (-32602) for anything else."""
+    try:
+        return _decode_fields(raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise RemoteProtocolError(f"expected a JSON object: {error}", code=INVALID_PARAMS) from None
+
+
+def decode_text(raw: Raw | bytes) -> str:
+    """A JSON string as text. Raises `RemoteProtocolError` (-32602) for anything else."""
+    try:
+        return _decode_text(raw)
+    except msgspec.DecodeError as error:
+        raise RemoteProtocolError(f"expected a string: {error}", code=INVALID_PARAMS) from None
+
+
+def decode_error(raw: Raw | bytes) -> RpcErrorObject:
+    """The `error` member; one that breaks the rules becomes an internal error that says so."""
+    try:
+        return _decode_error(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return RpcErrorObject(INTERNAL_ERROR, "the server sent an error that is not one")
+
+
+_methods: dict[str, bytes] = {}
+
+
+def _method(name: str) -> bytes:
+    encoded = _methods.get(name)
+    if encoded is None:
+        encoded = encode_json(name)
+        if len(_methods) < 256:
+            _methods[name] = encoded
+    return encoded
+
+
+def request(identifier: bytes, method: str, params: bytes | Raw | None) -> bytes:
+    """Encode a request; `identifier` and `params` are raw JSON."""
+    if params is None:
+        return b'{"jsonrpc":"2.0","id":%b,"method":%b}' % (identifier, _method(method))
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (identifier, _method(method), params)
+
+
+def notification(method: str, params: bytes | Raw | None = None) -> bytes:
+    """Encode a notification; `params` is raw JSON."""
+    if params is None:
+        return b'{"jsonrpc":"2.0","method":%b}' % _method(method)
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_method(method), params)
+
+
+def response(identifier: bytes, result: bytes | Raw) -> bytes:
+    """Encode a successful response from raw JSON parts."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (identifier, result)
+
+
+def error_response(identifier: bytes, error: bytes | Raw) -> bytes:
+    """Encode an error response from a raw `error` member."""
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (identifier, error)
+
+
+def error_object(code: int, message: str, data: bytes | None = None) -> bytes:
+    """Encode the `error` member; `data` is raw JSON."""
+    text = encode_json(message)
+    if data is None:
+        return b'{"code":%d,"message":%b}' % (code, text)
+    return b'{"code":%d,"message":%b,"data":%b}' % (code, text, data)
+
+
+def one_line(frame: bytes) -> bytes:
+    """The same message without raw line breaks, which JSON allows between tokens only."""
+    if b"\n" in frame or b"\r" in frame:
+        return frame.replace(b"\n", b" ").replace(b"\r", b" ")
+    return frame
