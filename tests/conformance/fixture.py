@@ -1,0 +1,190 @@
+"""The server that the conformance suite is run against: all names its server scenarios use, on the official SDK.
+
+One endpoint, /mcp, speaks both eras. `--era` closes one of them, to see what a gateway makes of the other.
+
+    python tests/conformance/fixture.py --port 3001 [--era both|legacy|modern]
+"""
+
+import argparse
+import itertools
+import json
+import warnings
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import fixture_content as content
+import mcp_types as types
+import uvicorn
+from fixture_rounds import Answer, Call, InputNeededError
+from fixture_tools import ListState, Tools
+from mcp.server import NotificationOptions, Server, ServerRequestContext
+from mcp.server.caching import CACHEABLE_METHODS, CacheHint
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
+from mcp.server.subscriptions import ListenHandler
+from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+STATE_KEY = b"conformance fixture, not a secret, 32 bytes or more"
+MAX_EVENTS = 2000
+RETRY_MILLISECONDS = 100
+METHOD_NOT_ALLOWED = 405
+
+
+class RecentEvents(EventStore):
+    """The newest events of all streams, for replay. Event ids are drawn from one sequence."""
+
+    def __init__(self) -> None:
+        self._events: deque[tuple[int, str, types.JSONRPCMessage | None]] = deque(maxlen=MAX_EVENTS)
+        self._sequence = itertools.count(1)
+
+    async def store_event(self, stream_id: str, message: types.JSONRPCMessage | None) -> str:
+        number = next(self._sequence)
+        self._events.append((number, stream_id, message))
+        return str(number)
+
+    async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
+        stream = next((name for number, name, _ in self._events if str(number) == last_event_id), None)
+        if stream is None:
+            return None
+        missed = [event for event in self._events if event[1] == stream and event[0] > int(last_event_id)]
+        for number, _, message in missed:
+            if message is not None:
+                await send_callback(EventMessage(message, str(number)))
+        return stream
+
+
+class FixtureServer(Server[dict[str, Any]]):
+    """Declares list changes in the handshake too, which the SDK's HTTP application cannot be told to do."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> Any:
+        changes = NotificationOptions(prompts_changed=True, resources_changed=False, tools_changed=True)
+        return super().create_initialization_options(changes, experimental_capabilities, extensions)
+
+
+def _call(ctx: ServerRequestContext, params: types.CallToolRequestParams | types.GetPromptRequestParams) -> Call:
+    responses: Mapping[str, Answer] = params.input_responses or {}
+    return Call(ctx, params.arguments or {}, responses, params.request_state)
+
+
+def build_server() -> FixtureServer:
+    """The server with its handlers; every one has its own lists, subscriptions and state."""
+    lists = ListState()
+    tools = Tools(lists)
+
+    async def call_tool(
+        ctx: ServerRequestContext, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        try:
+            return await tools.run(params.name, _call(ctx, params))
+        except InputNeededError as needed:
+            return needed.result
+
+    async def get_prompt(
+        ctx: ServerRequestContext, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        try:
+            return await content.prompt(params.name, _call(ctx, params))
+        except InputNeededError as needed:
+            return needed.result
+
+    async def list_tools(*_: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools.listed())
+
+    async def list_prompts(*_: object) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=content.prompts(lists))
+
+    async def list_resources(*_: object) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=content.resources())
+
+    async def list_templates(*_: object) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=content.templates())
+
+    async def read_resource(
+        ctx: ServerRequestContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        return content.read(str(params.uri), modern=ctx.protocol_version in MODERN_PROTOCOL_VERSIONS)
+
+    async def complete(_: ServerRequestContext, params: types.CompleteRequestParams) -> types.CompleteResult:
+        return content.complete(params.argument.value)
+
+    async def accept(*_: object) -> types.EmptyResult:
+        return types.EmptyResult()
+
+    server = FixtureServer(
+        "conformance-fixture",
+        version="1.0.0",
+        instructions="Call the tools by the names that the conformance scenarios use.",
+        cache_hints={method: CacheHint(ttl_ms=0, scope="private") for method in CACHEABLE_METHODS},
+        get_tool_input_schema=tools.schema,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_subscribe_resource=accept,
+        on_unsubscribe_resource=accept,
+        on_subscriptions_listen=ListenHandler(lists.bus),
+        on_completion=complete,
+        on_set_logging_level=accept,
+    )
+    server.middleware.append(RequestStateBoundary(RequestStateSecurity(keys=[STATE_KEY]), default_audience=server.name))
+    return server
+
+
+class OneEra:
+    """Answers the requests of one era as a server would that has never heard of it."""
+
+    def __init__(self, app: ASGIApp, era: str) -> None:
+        self._app = app
+        self._era = era
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._is_served(scope):
+            await self._app(scope, receive, send)
+            return
+        status = 400 if scope["method"] == "POST" else METHOD_NOT_ALLOWED
+        error: dict[str, Any] = {"code": types.INVALID_REQUEST, "message": "Unsupported protocol version"}
+        if self._era == "modern":
+            data = {"supported": list(MODERN_PROTOCOL_VERSIONS), "requested": "unknown"}
+            error = {"code": types.UNSUPPORTED_PROTOCOL_VERSION, "message": error["message"], "data": data}
+        body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _is_served(self, scope: Scope) -> bool:
+        headers = dict(scope["headers"])
+        modern = headers.get(b"mcp-protocol-version", b"").decode("latin-1") in MODERN_PROTOCOL_VERSIONS
+        return modern == (self._era == "modern")
+
+
+def serve(server: Server[Any], port: int, era: str = "both") -> None:
+    """Serve on 127.0.0.1 until a signal comes; nothing but errors is logged."""
+    app: ASGIApp = server.streamable_http_app(event_store=RecentEvents(), retry_interval=RETRY_MILLISECONDS)
+    if era != "both":
+        app = OneEra(app, era)
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1)
+
+
+def main() -> None:
+    """Parse the command line and serve."""
+    warnings.simplefilter("ignore", MCPDeprecationWarning)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, default=3001)
+    parser.add_argument("--era", choices=["both", "legacy", "modern"], default="both")
+    arguments = parser.parse_args()
+    serve(build_server(), arguments.port, arguments.era)
+
+
+if __name__ == "__main__":
+    main()
