@@ -21,7 +21,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def node_peers(*, install: bool = True) -> dict[str, Path]:
 
 
 @contextmanager
-def _installed_once(folder: Path, stamp: str, *, install: bool) -> Iterator[bool]:
+def _installed_once(folder: Path, stamp: str, *, install: bool) -> Generator[bool]:
     """Hold the lock of `folder`; yields whether it must be installed, and stamps it when that went well."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     stamp_file = folder / ".installed"
@@ -179,7 +179,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=("python", "node", "all"))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--installed-only", action="store_true", help="install nothing, fail where something is missing")
+    parser.add_argument("--installed-only", action="store_true", help="fail where something is missing")
     options = parser.parse_args()
     found: dict[str, Path] = {}
     try:

@@ -1,0 +1,41 @@
+# The commands of this repository. `uv run just` lists them; CI runs the same ones.
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
+
+_list:
+    @just --list --unsorted
+
+# install polyplex with its development group, and the real servers that the tests talk to
+setup:
+    uv sync --locked
+    python scripts/peers.py all
+
+# format the code and sort its imports
+fmt:
+    ruff check --quiet --select I --fix
+    ruff format
+
+# format, lint, types, layers, spelling
+check:
+    ruff format --check
+    ruff check
+    pyright
+    lint-imports --no-cache
+    codespell
+
+# run the tests; arguments go to pytest
+test *arguments:
+    pytest -n 2 {{ arguments }}
+
+# measure polyplex against nginx and other gateways, in ratios
+bench *arguments:
+    python bench/run.py {{ arguments }}
+
+# run the official conformance suite directly and through polyplex
+conformance *arguments:
+    python tests/conformance/run.py {{ arguments }}
+
+# check the links and examples of the documents
+docs:
+    pytest -q tests/rules/test_documents.py

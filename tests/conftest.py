@@ -1,0 +1,48 @@
+"""What every test may lean on: coroutine tests run on uvloop, and the real peers are found or the test skips."""
+
+import asyncio
+import inspect
+import os
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from scripts.peers import PeersError, node_peers, python_peers
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an `async def` test on a fresh uvloop; pytest-timeout is its outer deadline."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(pyfuncitem.obj(**arguments))
+    return True
+
+
+@pytest.fixture(scope="session", name="python_peers")
+def installed_python_peers() -> dict[str, Path]:
+    """Command name to executable of the PyPI servers that scripts/peers.py installs."""
+    try:
+        return python_peers(install=False)
+    except PeersError as error:
+        return _missing(error)
+
+
+@pytest.fixture(scope="session", name="node_peers")
+def installed_node_peers() -> dict[str, Path]:
+    """Command name to script of the npm peers, and `node`, `bin`, `node_modules`."""
+    try:
+        return node_peers(install=False)
+    except PeersError as error:
+        return _missing(error)
+
+
+def _missing(error: PeersError) -> dict[str, Path]:
+    """Skips with the reason; in CI, where everything is installed first, it fails instead."""
+    if os.environ.get("CI"):
+        pytest.fail(str(error))
+    pytest.skip(str(error))
