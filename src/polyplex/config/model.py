@@ -1,0 +1,219 @@
+"""The shape of the configuration: what a file may say (`ConfigFile`) and what a loaded one is (`Config`).
+
+Descriptions and limits live in the annotations; the JSON Schema and docs/reference/config.md are made from them.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+Kind = Literal["stdio", "http", "sse", "auto-http"]
+Trust = Literal["trusted", "reviewed", "untrusted"]
+Isolation = Literal["auto", "shared", "caller", "session"]
+
+MAX_SERVER_NAME = 128
+YEAR_SECONDS = 31_536_000
+
+Seconds = Annotated[float, Meta(gt=0, le=YEAR_SECONDS)]
+SecondsOrZero = Annotated[float, Meta(ge=0, le=YEAR_SECONDS)]
+Count = Annotated[int, Meta(ge=1)]
+
+
+class ServerEntry(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One member of `mcpServers`, as in the configuration files of MCP clients."""
+
+    command: Annotated[str | None, Meta(description="Program of a stdio server; `~/` expands.")] = None
+    args: Annotated[tuple[str, ...] | None, Meta(description="Arguments of the program.")] = None
+    env: Annotated[
+        dict[str, str] | None,
+        Meta(description="Environment variables of the program, besides the safe ones."),
+    ] = None
+    env_file: Annotated[
+        str | None, Meta(description="File of `NAME=value` lines for the environment; `env` wins over it.")
+    ] = None
+    cwd: Annotated[
+        str | None, Meta(description="Working folder of the program; relative to the folder of the configuration file.")
+    ] = None
+    url: Annotated[str | None, Meta(description="Address of an HTTP server.")] = None
+    server_url: Annotated[str | None, Meta(description="The same as `url`, as Windsurf writes it.")] = None
+    http_url: Annotated[str | None, Meta(description="As `url` with `type` `http`, as Gemini CLI writes it.")] = None
+    headers: Annotated[dict[str, str] | None, Meta(description="Headers of every HTTP request to the server.")] = None
+    type: Annotated[
+        str | None,
+        Meta(
+            description="`stdio` (or `local`), `http` (or `streamable-http`, `streamableHttp`, `streamable_http`), "
+            "`sse`, or `remote` (found out when connecting). Needed only where a URL's kind must be fixed."
+        ),
+    ] = None
+    transport: Annotated[str | None, Meta(description="The same as `type`.")] = None
+    disabled: Annotated[bool | None, Meta(description="`true` keeps the entry but never starts the server.")] = None
+
+
+class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What polyplex adds to one server: `polyplex.servers.NAME`."""
+
+    trust: Annotated[
+        Trust, Meta(description="How far the server's content is trusted; decides whether it is marked as untrusted.")
+    ] = "untrusted"
+    isolation: Annotated[
+        Isolation,
+        Meta(description="Who shares a session with the server: all, each caller, or each client session."),
+    ] = "auto"
+    enabled: Annotated[bool, Meta(description="`false` keeps the server but never starts it.")] = True
+    timeout_seconds: Annotated[Seconds, Meta(description="Time limit of a call; progress starts it anew.")] = 60.0
+    max_timeout_seconds: Annotated[
+        Seconds, Meta(description="Hard limit of a call that progress keeps alive; at least `timeoutSeconds`.")
+    ] = 3600.0
+    connect_timeout_seconds: Annotated[Seconds, Meta(description="How long start and handshake may take.")] = 30.0
+    idle_seconds: Annotated[
+        Seconds | None, Meta(description="Stop the server after this time without use; `null` for never.")
+    ] = None
+    lazy: Annotated[bool, Meta(description="Start the server on first use instead of at once.")] = False
+    allow: Annotated[tuple[str, ...], Meta(description="Patterns of the tools to offer (`*` and `?`).")] = ("*",)
+    deny: Annotated[tuple[str, ...], Meta(description="Patterns of tools not to offer; wins over `allow`.")] = ()
+    inherit_env: Annotated[
+        tuple[str, ...],
+        Meta(description='Own variables that the child gets besides the safe ones; `["*"]` for all.'),
+    ] = ()
+    ca_file: Annotated[
+        str | None, Meta(description="PEM file of the certificate authorities to trust for this server.")
+    ] = None
+
+
+class PayloadOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`polyplex.payloads`: passing large results by reference."""
+
+    store: Annotated[str | None, Meta(description="Where large results go, such as `file:PATH`.")] = None
+    inline_limit_bytes: Annotated[Count | None, Meta(description="Larger results become a reference.")] = None
+    ttl_seconds: Annotated[Seconds | None, Meta(description="How long a stored result is kept.")] = None
+
+
+class ResultOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`polyplex.results`: bounding what reaches the model."""
+
+    max_tokens: Annotated[Count | None, Meta(description="Longer results are truncated and paginated.")] = None
+
+
+class ParkedOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`polyplex.parked`: questions of legacy servers to modern clients."""
+
+    ttl_seconds: Annotated[
+        Seconds, Meta(description="How long a legacy server's question waits for a modern client's retry.")
+    ] = 600.0
+
+
+class GuardOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`polyplex.guard`: protection from what servers say."""
+
+    pins: Annotated[
+        Literal["tofu", "strict", "off"], Meta(description="Pin tool definitions; a changed one is quarantined.")
+    ] = "off"
+
+
+class GatewayOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The `polyplex` object of a configuration file."""
+
+    naming: Annotated[
+        Literal["prefix", "bare"],
+        Meta(description="`prefix` for `server__tool`; `bare` for names as they are, where a collision is an error."),
+    ] = "prefix"
+    expose: Annotated[
+        Literal["all", "search", "auto"],
+        Meta(description="All tools, search tools only, or all while their schemas fit `toolBudgetTokens`."),
+    ] = "auto"
+    tool_budget_tokens: Annotated[Count, Meta(description="Tokens that the schemas of all tools may cost.")] = 8000
+    builtins: Annotated[tuple[str, ...], Meta(description="Built-in servers to mount.")] = ()
+    servers: Annotated[
+        dict[str, ServerOptions], Meta(description="Options of single servers, by their name in `mcpServers`.")
+    ] = {}
+    payloads: Annotated[PayloadOptions, Meta(description="Passing large results by reference.")] = PayloadOptions()
+    results: Annotated[ResultOptions, Meta(description="Bounding what reaches the model.")] = ResultOptions()
+    parked: Annotated[ParkedOptions, Meta(description="Questions of legacy servers.")] = ParkedOptions()
+    guard: Annotated[GuardOptions, Meta(description="Protection from what servers say.")] = GuardOptions()
+    policy: Annotated[str | None, Meta(description="Policy file: who may call which tool with what.")] = None
+    auth: Annotated[dict[str, Any], Meta(description="Issuers, audiences and static tokens of callers.")] = {}
+    state: Annotated[
+        str | None,
+        Meta(description="`sqlite:PATH` or `redis://...`; without it `state.db` in the user's state folder."),
+    ] = None
+    first_list_wait_seconds: Annotated[
+        SecondsOrZero, Meta(description="How long a first list waits for servers never seen before.")
+    ] = 2.0
+    allowed_hosts: Annotated[
+        tuple[str, ...], Meta(description="`Host` values accepted besides the loopback ones; `*` for any.")
+    ] = ()
+    allowed_origins: Annotated[
+        tuple[str, ...], Meta(description="`Origin` values accepted besides the loopback ones; `*` for any.")
+    ] = ()
+    max_body_bytes: Annotated[Count, Meta(description="Largest request body of a client.")] = 16 * 1024 * 1024
+    session_idle_seconds: Annotated[Seconds, Meta(description="Unused client sessions end after this time.")] = 1800.0
+
+    def __repr__(self) -> str:
+        return f"GatewayOptions(naming={self.naming!r}, expose={self.expose!r}, servers={list(self.servers)!r}, ...)"
+
+
+class ConfigFile(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A whole configuration file. Other keys are left to the clients that they belong to."""
+
+    schema: Annotated[str | None, Meta(description="Address of this schema, for editors.")] = msgspec.field(
+        default=None, name="$schema"
+    )
+    mcp_servers: Annotated[dict[str, ServerEntry], Meta(description="The servers, by name.")] = {}
+    servers: Annotated[dict[str, ServerEntry], Meta(description="The servers, as in VS Code's `mcp.json`.")] = {}
+    inputs: Annotated[list[Any] | None, Meta(description="VS Code's prompts for values; not used by polyplex.")] = None
+    polyplex: Annotated[GatewayOptions, Meta(description="Options of polyplex itself.")] = GatewayOptions()
+
+
+class ServerConfig(Struct, frozen=True, kw_only=True):
+    """One server to connect to. Paths are absolute, variables expanded; `repr()` hides what may be secret."""
+
+    name: str
+    kind: Kind
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    cwd: str | None = None
+    url: str = ""
+    headers: Mapping[str, str] = {}
+    options: ServerOptions = ServerOptions()
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the server is to be started at all."""
+        return self.options.enabled
+
+    def __repr__(self) -> str:
+        address = (
+            f"command={self.command!r}, args=<{len(self.args)} hidden>, env={_masked(self.env)!r}, cwd={self.cwd!r}"
+            if self.kind == "stdio"
+            else f"url={_without_secrets(self.url)!r}, headers={_masked(self.headers)!r}"
+        )
+        return f"ServerConfig(name={self.name!r}, kind={self.kind!r}, {address}, options={self.options!r})"
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """A loaded configuration: `servers` by name in the order of the file, disabled ones included.
+
+    `files` were read, `searched` were looked for; `warnings` are finished texts, `file:line: key: what`.
+    """
+
+    servers: dict[str, ServerConfig] = {}
+    options: GatewayOptions = GatewayOptions()
+    files: tuple[Path, ...] = ()
+    searched: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def _masked(values: Mapping[str, str]) -> dict[str, str]:
+    return dict.fromkeys(values, "***")
+
+
+def _without_secrets(url: str) -> str:
+    """The address without user, password and query."""
+    scheme, separator, rest = url.partition("://")
+    address = rest.partition("#")[0].partition("?")[0]
+    authority, slash, path = address.partition("/")
+    return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}"
