@@ -6,7 +6,7 @@ msgspec would do the conversion alone, but it names neither dictionary keys nor 
 from collections.abc import Callable
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -65,9 +65,10 @@ def _bind_kind(kind: Any, value: object, path: KeyPath, source: Source) -> Any:
         return _sequence(get_args(bare)[0], value, path, source)
     if origin is dict:
         return _mapping(get_args(bare)[1], value, path, source)
-    if origin is UnionType and value is None:
+    # `X | None` is one of these or the other, by whether X is annotated.
+    if origin in (Union, UnionType) and value is None:
         return None
-    if origin is UnionType:
+    if origin in (Union, UnionType):
         return _bind_kind(next(option for option in get_args(bare) if option is not NoneType), value, path, source)
     return value if bare is Any else _leaf(kind, bare, value, path, source)
 
@@ -103,7 +104,10 @@ def _expected(kind: Any, bare: Any) -> str:
         return "one of " + ", ".join(quoted(option) for option in options)
     rules = [note for note in get_args(kind)[1:] if isinstance(note, Meta)]
     limits = [
-        f"{words} {limit:g}" for rule in rules for name, words in LIMITS if (limit := getattr(rule, name)) is not None
+        f"{words} {limit:.12g}"
+        for rule in rules
+        for name, words in LIMITS
+        if (limit := getattr(rule, name)) is not None
     ]
     return " ".join([TYPE_NAMES[bare], " and ".join(limits)]).strip()
 

@@ -73,7 +73,9 @@ class _Parser:
         self.text, self.file = text, file
         self.line_starts = [0, *(match.end() for match in LINE_END.finditer(text))]
         self.lines: dict[KeyPath, int] = {}
-        self.kind, self.lexeme, self.start, self.next = "", END, 0, 0
+        self.kind, self.lexeme = END, END
+        self.start: int = 0
+        self.next: int = 0
 
     def document(self) -> Document:
         self.advance()

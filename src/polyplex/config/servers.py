@@ -20,6 +20,8 @@ KINDS: dict[str, Kind] = {
     "remote": "auto-http",
 }
 URL_KEYS = ("url", "serverUrl", "httpUrl")
+# The kind of a server that does not name it, by the key that holds its address.
+URL_KINDS: dict[str, Kind] = {"": "stdio", "url": "auto-http", "serverUrl": "auto-http", "httpUrl": "http"}
 HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}")
 # What a header value must not hold: control characters other than tab (RFC 9110, 5.5), and what Latin-1 lacks.
 HEADER_JUNK = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
@@ -80,11 +82,11 @@ def _address(entry: ServerEntry, path: KeyPath, source: Source) -> tuple[str, st
 
 
 def _kind(entry: ServerEntry, url_key: str, path: KeyPath, source: Source) -> Kind:
-    named = {key: _named_kind(value, (*path, key), source) for key, value in _types(entry).items()}
+    named: dict[str, Kind] = {key: _named_kind(value, (*path, key), source) for key, value in _types(entry).items()}
     if len(set(named.values())) > 1:
         raise source.error((*path, "transport"), 'differs from "type"; keep one of them')
-    default: Kind = "stdio" if not url_key else "http" if url_key == "httpUrl" else "auto-http"
-    kind = next(iter(named.values()), default)
+    kinds: list[Kind] = [*named.values(), URL_KINDS[url_key]]
+    kind = kinds[0]
     if (kind == "stdio") != (not url_key):
         needs = 'needs "command"' if kind == "stdio" else 'needs "url"'
         raise source.error((*path, next(iter(named))), f"a server of this type {needs}")
