@@ -2,12 +2,13 @@
 
 One endpoint, /mcp, speaks both eras. `--era` closes one of them, to see what a gateway makes of the other.
 
-    python tests/conformance/fixture.py --port 3001 [--era both|legacy|modern]
+    python tests/conformance/fixture.py [--port 3001] [--era both|legacy|modern]
 """
 
 import argparse
 import itertools
 import json
+import socket
 import warnings
 from collections import deque
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ import uvicorn
 from fixture_rounds import Answer, Call, InputNeededError
 from fixture_tools import ListState, Tools
 from mcp.server import NotificationOptions, Server, ServerRequestContext
-from mcp.server.caching import CACHEABLE_METHODS, CacheHint
+from mcp.server.caching import CACHEABLE_METHODS, CacheableMethod, CacheHint
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp.server.subscriptions import ListenHandler
@@ -31,6 +32,7 @@ STATE_KEY = b"conformance fixture, not a secret, 32 bytes or more"
 MAX_EVENTS = 2000
 RETRY_MILLISECONDS = 100
 METHOD_NOT_ALLOWED = 405
+CACHE_HINTS: dict[CacheableMethod, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, CacheHint(ttl_ms=0, scope="private"))
 
 
 class RecentEvents(EventStore):
@@ -122,7 +124,7 @@ def build_server() -> FixtureServer:
         "conformance-fixture",
         version="1.0.0",
         instructions="Call the tools by the names that the conformance scenarios use.",
-        cache_hints={method: CacheHint(ttl_ms=0, scope="private") for method in CACHEABLE_METHODS},
+        cache_hints=CACHE_HINTS,
         get_tool_input_schema=tools.schema,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -168,22 +170,29 @@ class OneEra:
         return modern == (self._era == "modern")
 
 
-def serve(server: Server[Any], port: int, era: str = "both") -> None:
-    """Serve on 127.0.0.1 until a signal comes; nothing but errors is logged."""
-    app: ASGIApp = server.streamable_http_app(event_store=RecentEvents(), retry_interval=RETRY_MILLISECONDS)
-    if era != "both":
-        app = OneEra(app, era)
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1)
+def serve(app: ASGIApp, port: int) -> None:
+    """Serve on 127.0.0.1 until a signal comes. The URL is printed once connections are accepted; 0 is any port."""
+    listener = socket.create_server(("127.0.0.1", port))
+    print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
+    # httptools leaves trailing blanks on header values, which the suite's header checks notice: hence h11.
+    config = uvicorn.Config(app, log_level="error", http="h11", timeout_graceful_shutdown=1)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def build_app(era: str) -> ASGIApp:
+    """The fixture as an ASGI application; every application has its own lists, sessions and events."""
+    app = build_server().streamable_http_app(event_store=RecentEvents(), retry_interval=RETRY_MILLISECONDS)
+    return app if era == "both" else OneEra(app, era)
 
 
 def main() -> None:
     """Parse the command line and serve."""
     warnings.simplefilter("ignore", MCPDeprecationWarning)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--port", type=int, default=3001)
+    parser.add_argument("--port", type=int, default=0, help="0 (the default) takes a free one; the URL is printed")
     parser.add_argument("--era", choices=["both", "legacy", "modern"], default="both")
     arguments = parser.parse_args()
-    serve(build_server(), arguments.port, arguments.era)
+    serve(build_app(arguments.era), arguments.port)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The fixture's tools and prompt that ask the client for input: elicitation, sampling, roots, over one or more rounds."""
+"""The fixture's tools and prompt that ask the client for input, over one or more rounds."""
 
 import mcp_types as types
 from fixture_rounds import Call, Question, field, form, sampled_text, sampling, summary

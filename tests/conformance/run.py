@@ -1,0 +1,170 @@
+"""The official conformance suite as a gate: what passes directly must pass through polyplex, check by check.
+
+    python tests/conformance/run.py [server|client|all] [--revision R] [--setup one|three] [--only SCENARIO]
+
+The server leg runs the suite against fixture.py, directly and through polyplex: with the fixture as its only server
+(`one`), and with two more beside it (`three`). The client leg is for polyplex's other half: the suite is the server,
+and client_driver.py the client in front. A check that is SUCCESS directly and anything else through polyplex is a
+loss, SKIPPED and missing ones too. Exits 1 on any loss, 2 when something does not start, 3 when the suite cannot run.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from compare import Row, row, table
+from launch import HERE, StartError, polyplex, server
+from suite import REVISIONS, MissingError, Requirements, Results, Suite, find_suite
+
+SETUPS = ("one", "three")
+CLIENTS_AT_ONCE = 2
+LOSS, NO_START, NO_SUITE = 1, 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to run, and where its files go."""
+
+    revisions: tuple[str, ...]
+    setups: tuple[str, ...]
+    folder: Path
+    only: str | None = None
+    target: str | None = None
+    verbose: bool = False
+
+
+@dataclass(slots=True)
+class Gate:
+    """One run of the gate."""
+
+    suite: Suite
+    options: Options
+    rows: list[Row] = field(default_factory=list[Row])
+
+    async def server_leg(self) -> None:
+        """The fixture, directly and behind each setup, at each revision."""
+        folder = self.options.folder
+        async with server("fixture.py", log=folder / "fixture.log") as fixture:
+            for revision in self.options.revisions:
+                wanted = self._wanted(revision, "server")
+                if wanted is None:
+                    continue
+                direct = await self.suite.server(fixture, revision, folder / revision / "direct", self.options.only)
+                self._add(row("server", revision, "direct", direct, None, wanted))
+                for setup in ("target",) if self.options.target else self.options.setups:
+                    here = folder / revision / setup
+                    async with self._gateway(setup, fixture, here) as url:
+                        through = await self.suite.server(url, revision, here / "results", self.options.only)
+                    self._add(row("server", revision, setup, direct, through, wanted))
+
+    async def client_leg(self) -> None:
+        """The suite's mock servers, with the client directly before them and with polyplex between."""
+        for revision in self.options.revisions:
+            wanted = self._wanted(revision, "client")
+            if wanted is None:
+                continue
+            direct = await self._clients(revision, wanted, through=False)
+            self._add(row("client", revision, "direct", direct, None, wanted))
+            through = await self._clients(revision, wanted, through=True)
+            self._add(row("client", revision, "one", direct, through, wanted))
+
+    def _wanted(self, revision: str, leg: str) -> Requirements | None:
+        wanted = self.suite.requirements(revision, leg)
+        only = self.options.only
+        if only is None:
+            return wanted
+        scored = tuple(name for name in wanted.scored if name == only)
+        unscored = tuple(name for name in wanted.unscored if name == only)
+        return Requirements(scored, unscored) if scored or unscored else None
+
+    async def _clients(self, revision: str, wanted: Requirements, *, through: bool) -> Results:
+        command = [sys.executable, str(HERE / "client_driver.py"), *(["--through"] if through else [])]
+        folder = self.options.folder / revision / ("client-through" if through else "client-direct")
+        slots = asyncio.Semaphore(CLIENTS_AT_ONCE)
+        results: Results = {}
+
+        async def run_one(scenario: str) -> None:
+            async with slots:
+                results.update(await self.suite.client(command, scenario, revision, folder / scenario))
+
+        async with asyncio.TaskGroup() as group:
+            for scenario in (*wanted.scored, *wanted.unscored):
+                group.create_task(run_one(scenario))
+        return results
+
+    @asynccontextmanager
+    async def _gateway(self, setup: str, fixture: str, folder: Path) -> AsyncGenerator[str]:
+        if self.options.target:
+            yield self.options.target
+            return
+        servers: dict[str, dict[str, Any]] = {"fixture": {"url": fixture}}
+        if setup == "one":
+            async with polyplex(servers, folder) as url:
+                yield url
+            return
+        async with server("neighbour.py", "clock", log=folder.with_name("clock.log")) as clock:
+            notes = {"command": sys.executable, "args": [str(HERE / "neighbour.py"), "notes"]}
+            async with polyplex({"notes": notes, **servers, "clock": {"url": clock}}, folder) as url:
+                yield url
+
+    def _add(self, new: Row) -> None:
+        self.rows.append(new)
+        if self.options.verbose:
+            print(table([new]), flush=True)
+
+
+async def run(suite: Suite, options: Options, leg: str) -> list[Row]:
+    """Run the legs; the rows of the table."""
+    gate = Gate(suite, options)
+    if leg in ("server", "all"):
+        await gate.server_leg()
+    if leg in ("client", "all") and not options.target:
+        await gate.client_leg()
+    return gate.rows
+
+
+def main() -> int:
+    """Parse the command line, run, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("leg", nargs="?", choices=["server", "client", "all"], default="all")
+    parser.add_argument("--revision", choices=REVISIONS, help="one revision instead of both")
+    parser.add_argument("--setup", choices=SETUPS, help="one setup of the server leg instead of both")
+    parser.add_argument("--only", metavar="SCENARIO", help="one scenario")
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="keep results, configs and logs there")
+    parser.add_argument("--target", metavar="URL", help="a running gateway before a fixture, instead of starting one")
+    parser.add_argument("--installed-only", action="store_true", help="never install the suite")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print each row as soon as it is there")
+    arguments = parser.parse_args()
+    try:
+        suite = find_suite(install=not arguments.installed_only)
+    except MissingError as error:
+        print(error, file=sys.stderr)
+        return NO_SUITE
+    with tempfile.TemporaryDirectory() as temporary:
+        folder: Path = arguments.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        options = Options(
+            revisions=(arguments.revision,) if arguments.revision else REVISIONS,
+            setups=(arguments.setup,) if arguments.setup else SETUPS,
+            folder=folder.resolve(),
+            only=arguments.only,
+            target=arguments.target,
+            verbose=arguments.verbose,
+        )
+        try:
+            rows = asyncio.run(run(suite, options, arguments.leg))
+        except StartError as error:
+            print(error, file=sys.stderr)
+            return NO_START
+    print(table(rows))
+    return LOSS if any(line.losses for line in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
