@@ -54,8 +54,7 @@ def python_peers(*, install: bool = True) -> dict[str, Path]:
     for name, commands in PYTHON_SERVERS.items():
         requirements = LOCKS / "python" / f"{name}.txt"
         environment = CACHE / "python" / name
-        stamp = _digest(requirements.read_bytes(), sys.version.encode(), bytes(environment))
-        with _installed_once(environment, stamp, install=install) as missing:
+        with _installed_once(environment, requirements, "python", install=install) as missing:
             if missing:
                 _install_python(environment, requirements)
         found |= {command: environment / "bin" / command for command in commands}
@@ -64,48 +63,44 @@ def python_peers(*, install: bool = True) -> dict[str, Path]:
 
 def node_peers(*, install: bool = True) -> dict[str, Path]:
     """The npm peers: command name to script, `node`, `bin` (for PATH) and `node_modules`. Raises PeersError."""
-    node, npm = _find_node()
     folder = CACHE / "node"
-    lock = LOCKS / "node" / "package-lock.json"
-    stamp = _digest(lock.read_bytes(), bytes(node), bytes(folder))
-    with _installed_once(folder, stamp, install=install) as missing:
+    with _installed_once(folder, LOCKS / "node" / "package-lock.json", "node", install=install) as missing:
         if missing:
-            _install_node(folder, node, npm)
+            _install_node(folder)
     modules = folder / "node_modules"
     found = {command: modules / ".bin" / command for command in NODE_COMMANDS}
     return found | {"node": folder / "bin" / "node", "bin": folder / "bin", "node_modules": modules}
 
 
 @contextmanager
-def _installed_once(folder: Path, stamp: str, *, install: bool) -> Generator[bool]:
-    """Hold the lock of `folder`; yields whether it must be installed, and stamps it when that went well."""
+def _installed_once(folder: Path, lock: Path, interpreter: str, *, install: bool) -> Generator[bool]:
+    """Yields whether `folder` must be installed from `lock`, and stamps it after; one process at a time."""
     folder.parent.mkdir(parents=True, exist_ok=True)
+    stamp = hashlib.sha256(lock.read_bytes() + bytes(folder)).hexdigest()
     stamp_file = folder / ".installed"
-    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        missing = not stamp_file.exists() or stamp_file.read_text(encoding="utf-8") != stamp
+    with folder.with_name(f"{folder.name}.lock").open("w") as waiting:
+        fcntl.flock(waiting, fcntl.LOCK_EX)
+        stamped = stamp_file.exists() and stamp_file.read_text(encoding="utf-8") == stamp
+        missing = not stamped or not (folder / "bin" / interpreter).exists()
         if missing and not install:
-            raise PeersError(f"{folder} is not installed; run: python3 scripts/peers.py {_kind(folder)}")
-        if missing and folder.exists():
-            shutil.rmtree(folder)
+            raise PeersError(f"not installed: {folder}; run: python3 scripts/peers.py {interpreter}")
         yield missing
         if missing:
             stamp_file.write_text(stamp, encoding="utf-8")
 
 
-def _kind(folder: Path) -> str:
-    return folder.relative_to(CACHE).parts[0]
-
-
 def _install_python(environment: Path, requirements: Path) -> None:
     _say(f"installing {requirements.relative_to(ROOT)} into {environment.relative_to(ROOT)}")
-    _run([sys.executable, "-m", "venv", str(environment)], "creating a virtual environment")
+    _run([sys.executable, "-m", "venv", "--clear", str(environment)], "creating a virtual environment")
     pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     _run([*pip, "--no-deps", "--require-hashes", "-r", str(requirements)], "installing from PyPI")
 
 
-def _install_node(folder: Path, node: Path, npm: list[str]) -> None:
+def _install_node(folder: Path) -> None:
+    node, npm = _find_node()
     _say(f"installing tests/peers/node/package.json into {folder.relative_to(ROOT)}")
+    if folder.exists():
+        shutil.rmtree(folder)
     commands = folder / "bin"
     commands.mkdir(parents=True)
     (commands / "node").symlink_to(node)
@@ -165,10 +160,6 @@ def _run(command: list[str], what: str, *, cwd: Path = ROOT, path: Path | None =
         raise PeersError(f"{what} failed (is the network there? then run this again):\n{shown}") from error
     except subprocess.TimeoutExpired as error:
         raise PeersError(f"{what} took longer than {error.timeout:.0f} s; run this again") from error
-
-
-def _digest(*parts: bytes) -> str:
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 def _say(text: str) -> None:
