@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
@@ -65,7 +65,7 @@ def documented_keys(model: type[Struct], prefix: str = "") -> Iterator[Key]:
         default = "{}" if nested else _default_text(field)
         yield Key(name, _type_text(kind), default, meaning + _unbuilt_note(name))
         if nested and bare is not GatewayOptions:
-            yield from documented_keys(bare, f"{name}.")
+            yield from documented_keys(cast(type[Struct], bare), f"{name}.")
 
 
 def _table(title: str, prefix: str, model: type[Struct], introduction: str) -> Iterator[str]:
