@@ -110,8 +110,8 @@ def print_table(rows: list[Row]) -> None:
         say("  ".join(text.ljust(width) if i < 2 else text.rjust(width) for i, (text, width) in enumerate(zip(line, widths, strict=True))))
 
 
-def bars(rows: list[Row], cells: list[str], peers: bool) -> list[Bar]:
-    """The demands that this run's cells can judge."""
+def bars(rows: list[Row], chosen: list[str], cells: list[str]) -> list[Bar]:
+    """The demands on the chosen fronts and cells."""
     found = {(row.front, row.cell): row for row in rows}
 
     def value(front: str, cell: str, read: Callable[[Row], float | None]) -> float | None:
@@ -120,18 +120,18 @@ def bars(rows: list[Row], cells: list[str], peers: bool) -> list[Bar]:
 
     demands: list[Bar] = []
     for cell in cells:
-        for front in (fronts.HTTP_HTTP, fronts.HTTP_HTTP_MODERN):
+        for front in (name for name in (fronts.HTTP_HTTP, fronts.HTTP_HTTP_MODERN) if name in chosen):
             if cell in SMALL:
                 demands.append(Bar(f"{front}, {cell}: share of nginx's rps", value(front, cell, lambda r: r.share_of_nginx_rps), NGINX_SHARE))
             if cell in LARGE:
                 demands.append(Bar(f"{front}, {cell}: share of nginx's MB/s", value(front, cell, lambda r: r.share_of_nginx_mb_s), NGINX_SHARE))
-        if cell == "small c1":
+        if cell == "small c1" and fronts.HTTP_STDIO in chosen:
             demands.append(Bar(f"{fronts.HTTP_STDIO}, {cell}: share of the direct rate", value(fronts.HTTP_STDIO, cell, lambda r: r.share_of_direct), STDIO_SHARE))
-        if peers and cell == "small c16":
+        if cell == "small c16":
             demands += [
                 Bar(f"{front.compared} against {front.name}, {cell}", value(front.name, cell, lambda r: r.multiple_of_peer), PEER_MULTIPLE)
                 for front in FRONTS
-                if front.peer
+                if front.peer and front.name in chosen
             ]
     return demands
 

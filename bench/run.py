@@ -144,8 +144,8 @@ def measure_cell(site: Site, up: list[Started], cell: Cell, rounds: int, scale: 
     return measured
 
 
-def measure(arguments: argparse.Namespace) -> list[report.Row]:
-    """The whole run."""
+def measure(arguments: argparse.Namespace) -> tuple[list[report.Row], list[report.Bar]]:
+    """The whole run: its rows and what they say of the bars."""
     site = make_site(Pinning.detect(arguments.sched != "none"), arguments.polyplex)
     chosen = [front for front in FRONTS if (arguments.peers or not front.peer) and (not arguments.only or front.name in arguments.only.split(","))]
     cells = [cell for cell in CELLS if not arguments.cells or cell.name in arguments.cells.split(",")]
@@ -164,7 +164,7 @@ def measure(arguments: argparse.Namespace) -> list[report.Row]:
             say()
             report.print_table(new)
             rows += new
-    return rows
+    return rows, report.bars(rows, [front.name for front in chosen], [cell.name for cell in cells])
 
 
 def parse() -> argparse.Namespace:
@@ -188,12 +188,10 @@ def main() -> int:
     arguments = parse()
     try:
         build()
-        rows = measure(arguments)
+        rows, demands = measure(arguments)
     except BenchError as error:
         say(f"skipped: {error}")
         return 1 if arguments.gate else 0
-    measured_cells = list(dict.fromkeys(row.cell for row in rows))
-    demands = report.bars(rows, measured_cells, arguments.peers)
     say()
     met = report.print_bars(demands)
     if arguments.json:
