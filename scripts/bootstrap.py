@@ -4,6 +4,7 @@ The lock file decides what is installed. uv reads it: the machine's own, or one 
 Needs nothing but the standard library.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,9 @@ def make_environment(*, development: bool) -> Path:
     if not (ENVIRONMENT / "bin" / "python").exists():
         command += ["--python", sys.executable]
     say(f"installing {'polyplex and its development group' if development else 'polyplex'} in .venv")
-    if subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode:
+    # Two names of one setting, for older and newer uv: trust what the machine trusts, as pip and git do.
+    environment = {"UV_NATIVE_TLS": "true", "UV_SYSTEM_CERTS": "true", **os.environ}
+    if subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False).returncode:
         sys.exit("Could not install the locked packages; the lines above say why. Run this again once that is solved.")
     return ENVIRONMENT / "bin"
 

@@ -123,7 +123,9 @@ def _find_node() -> tuple[Path, list[str]]:
                 return node, [str(node), str(package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
     wanted = ".".join(map(str, OLDEST_NODE))
     seen = f"the one here is {'.'.join(map(str, own_version))}" if own_version > (0, 0) else "none was found"
-    raise PeersError(f"Node.js {wanted} or newer with npm is needed, {seen}; the dev group brings one: uv sync")
+    raise PeersError(
+        f"Node.js {wanted} or newer with npm is needed, {seen}; `uv sync` or scripts/run_tests.py brings one"
+    )
 
 
 def _node_version(node: str | None) -> tuple[int, int]:
@@ -139,7 +141,7 @@ def _node_version(node: str | None) -> tuple[int, int]:
 
 
 def _run(command: list[str], what: str, *, cwd: Path = ROOT, path: Path | None = None) -> None:
-    environment = dict(os.environ)
+    environment = {"NODE_USE_SYSTEM_CA": "1", **os.environ}  # as pip and git: trust what the machine trusts
     if path:
         environment["PATH"] = f"{path}{os.pathsep}{environment.get('PATH', os.defpath)}"
     try:
