@@ -1,5 +1,7 @@
 """The committed schema and page are those of the model, and accept what the loader accepts."""
 
+from typing import Any
+
 import jsonschema
 import pytest
 
@@ -54,7 +56,7 @@ def test_keys_that_do_nothing_yet_say_so() -> None:
         ({"polyplex": {"servers": {"a": {"timeoutSeconds": 0}}}}, False),
     ],
 )
-def test_the_schema_agrees_with_the_loader(content: dict[str, object], valid: bool) -> None:
+def test_the_schema_agrees_with_the_loader(content: dict[str, Any], valid: bool) -> None:
     validator = jsonschema.Draft202012Validator(config_json_schema())
     assert validator.is_valid(content) is valid
     try:
