@@ -12,6 +12,14 @@ EQUALLY_VALID = {
 }
 
 
+NOT_BRIDGEABLE = {
+    # A handshake-era server asks without a key, so the gateway has to make one up, and cannot know answers that come
+    # before the question: these two scenarios send or expect the server's own key, `user_name`.
+    "input-required-result-basic-elicitation": ("sep-2322-elicitation-incomplete", "sep-2322-elicitation-complete"),
+    "input-required-result-ignore-extra-params": ("sep-2322-ignore-unexpected-params",),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Loss:
     """A check that is SUCCESS directly and is not through the gateway, or a failure that only the gateway has."""
@@ -35,7 +43,9 @@ class Row:
     scenarios: str
     direct: str
     through: str
-    losses: tuple[Loss, ...]
+    losses: tuple[Loss, ...] = ()
+    broken: tuple[str, ...] = ()
+    """Scored scenarios that fail directly: then the comparison says little."""
 
 
 def counts(checks: Iterable[Check]) -> tuple[int, int]:
@@ -77,21 +87,24 @@ def _scenario_losses(scenario: str, direct: list[Check], through: list[Check]) -
     return lost
 
 
-def row(leg: str, revision: str, setup: str, direct: Results, through: Results | None, wanted: Requirements) -> Row:
-    """The line for one run; without `through` it is the direct run's own."""
-    shown = direct if through is None else through
-    passed = sum(passes(shown.get(name)) for name in wanted.scored)
+def direct_row(leg: str, revision: str, direct: Results, wanted: Requirements) -> Row:
+    """The line of the direct run itself."""
     good, total = counts(_all(direct, wanted.scored))
-    through_good, through_total = counts(_all(shown, wanted.scored))
-    return Row(
-        leg,
-        revision,
-        setup,
-        f"{passed}/{len(wanted.scored)}",
-        f"{good}/{total}",
-        "" if through is None else f"{through_good}/{through_total}",
-        () if through is None else tuple(losses(direct, through, wanted)),
-    )
+    broken = tuple(name for name in wanted.scored if not passes(direct.get(name)))
+    scenarios = f"{len(wanted.scored) - len(broken)}/{len(wanted.scored)}"
+    return Row(leg, revision, "direct", scenarios, f"{good}/{total}", "", broken=broken)
+
+
+def through_row(leg: str, revision: str, setup: str, direct: Results, through: Results, wanted: Requirements) -> Row:
+    """The line of one run through a gateway."""
+    passed = sum(passes(through.get(name)) for name in wanted.scored)
+    good, total = counts(_all(direct, wanted.scored))
+    through_good, through_total = counts(_all(through, wanted.scored))
+    lost = losses(direct, through, wanted)
+    if setup == "bridged":
+        lost = [loss for loss in lost if loss.check.id not in NOT_BRIDGEABLE.get(loss.scenario, ())]
+    scenarios = f"{passed}/{len(wanted.scored)}"
+    return Row(leg, revision, setup, scenarios, f"{good}/{total}", f"{through_good}/{through_total}", tuple(lost))
 
 
 def _all(results: Results, names: Iterable[str]) -> list[Check]:
@@ -108,5 +121,6 @@ def table(rows: list[Row]) -> str:
     widths = [max(len(line[column]) for line in (head, *body)) for column in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (head, *body)]
     for r in rows:
+        lines.extend(f"FAILS DIRECTLY {r.leg} {r.revision}: {scenario}" for scenario in r.broken)
         lines.extend(f"LOSS {r.leg} {r.revision} {r.setup}: {loss}" for loss in r.losses)
     return "\n".join(line.rstrip() for line in lines)

@@ -12,7 +12,7 @@ import socket
 import warnings
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import fixture_content as content
 import mcp_types as types
@@ -20,7 +20,8 @@ import uvicorn
 from fixture_rounds import Answer, Call, InputNeededError
 from fixture_tools import ListState, Tools
 from mcp.server import NotificationOptions, Server, ServerRequestContext
-from mcp.server.caching import CACHEABLE_METHODS, CacheableMethod, CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp.server.subscriptions import ListenHandler
@@ -32,7 +33,7 @@ STATE_KEY = b"conformance fixture, not a secret, 32 bytes or more"
 MAX_EVENTS = 2000
 RETRY_MILLISECONDS = 100
 METHOD_NOT_ALLOWED = 405
-CACHE_HINTS: dict[CacheableMethod, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, CacheHint(ttl_ms=0, scope="private"))
+CACHE_HINTS: dict[CacheableMethod, CacheHint] = dict.fromkeys(get_args(CacheableMethod), CacheHint())
 
 
 class RecentEvents(EventStore):
@@ -76,70 +77,84 @@ def _call(ctx: ServerRequestContext, params: types.CallToolRequestParams | types
     return Call(ctx, params.arguments or {}, responses, params.request_state)
 
 
-def build_server() -> FixtureServer:
-    """The server with its handlers; every one has its own lists, subscriptions and state."""
-    lists = ListState()
-    tools = Tools(lists)
+class Handlers:
+    """The fixture's answer to each method; its own lists, so that fixtures in one process do not meet."""
+
+    def __init__(self) -> None:
+        self.lists = ListState()
+        self.tools = Tools(self.lists)
 
     async def call_tool(
-        ctx: ServerRequestContext, params: types.CallToolRequestParams
+        self, ctx: ServerRequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         try:
-            return await tools.run(params.name, _call(ctx, params))
+            return await self.tools.run(params.name, _call(ctx, params))
         except InputNeededError as needed:
             return needed.result
 
     async def get_prompt(
-        ctx: ServerRequestContext, params: types.GetPromptRequestParams
+        self, ctx: ServerRequestContext, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         try:
             return await content.prompt(params.name, _call(ctx, params))
         except InputNeededError as needed:
             return needed.result
 
-    async def list_tools(*_: object) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=tools.listed())
+    async def list_tools(self, *_: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=self.tools.listed())
 
-    async def list_prompts(*_: object) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=content.prompts(lists))
+    async def list_prompts(self, *_: object) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=content.prompts(self.lists))
 
-    async def list_resources(*_: object) -> types.ListResourcesResult:
+    async def list_resources(self, *_: object) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=content.resources())
 
-    async def list_templates(*_: object) -> types.ListResourceTemplatesResult:
+    async def list_templates(self, *_: object) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(resource_templates=content.templates())
 
     async def read_resource(
-        ctx: ServerRequestContext, params: types.ReadResourceRequestParams
+        self, ctx: ServerRequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         return content.read(str(params.uri), modern=ctx.protocol_version in MODERN_PROTOCOL_VERSIONS)
 
-    async def complete(_: ServerRequestContext, params: types.CompleteRequestParams) -> types.CompleteResult:
+    async def complete(self, _: ServerRequestContext, params: types.CompleteRequestParams) -> types.CompleteResult:
         return content.complete(params.argument.value)
 
-    async def accept(*_: object) -> types.EmptyResult:
+    async def accept(self, *_: object) -> types.EmptyResult:
+        """logging/setLevel, resources/subscribe and resources/unsubscribe."""
         return types.EmptyResult()
 
+    async def remember_session(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """A middleware that keeps the handshake sessions, for list changes."""
+        if ctx.method == "notifications/initialized":
+            self.lists.sessions.append(ctx.session)
+        return await call_next(ctx)
+
+
+def build_server() -> FixtureServer:
+    """The server with all its handlers."""
+    handlers = Handlers()
     server = FixtureServer(
         "conformance-fixture",
         version="1.0.0",
         instructions="Call the tools by the names that the conformance scenarios use.",
         cache_hints=CACHE_HINTS,
-        get_tool_input_schema=tools.schema,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_prompts=list_prompts,
-        on_get_prompt=get_prompt,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-        on_subscribe_resource=accept,
-        on_unsubscribe_resource=accept,
-        on_subscriptions_listen=ListenHandler(lists.bus),
-        on_completion=complete,
-        on_set_logging_level=accept,
+        get_tool_input_schema=handlers.tools.schema,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_subscribe_resource=handlers.accept,
+        on_unsubscribe_resource=handlers.accept,
+        on_subscriptions_listen=ListenHandler(handlers.lists.bus),
+        on_completion=handlers.complete,
     )
-    server.middleware.append(RequestStateBoundary(RequestStateSecurity(keys=[STATE_KEY]), default_audience=server.name))
+    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, handlers.accept)
+    boundary = RequestStateBoundary(RequestStateSecurity(keys=[STATE_KEY]), default_audience=server.name)
+    server.middleware += [handlers.remember_session, boundary]
     return server
 
 

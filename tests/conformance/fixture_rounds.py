@@ -5,6 +5,7 @@ In a handshake session a question is a server request on the call's own stream. 
 in `requestState`.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,7 +53,9 @@ class Call:
             InputNeededError: a stateless call that does not carry all of the answers yet.
         """
         if not self.modern:
-            return {key: await self._request(question) for key, question in questions.items()}
+            async with asyncio.TaskGroup() as group:
+                tasks = {key: group.create_task(self._request(question)) for key, question in questions.items()}
+            return {key: task.result() for key, task in tasks.items()}
         known = self._known_answers()
         if questions.keys() <= known.keys():
             return {key: known[key] for key in questions}

@@ -5,9 +5,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import anyio
 import fixture_asks as asks
 import mcp_types as types
 from fixture_rounds import Call
+from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, PromptsListChanged, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 
@@ -17,17 +19,30 @@ WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 """A sound of no samples."""
 PAUSE_SECONDS = 0.05
 RECONNECT_SECONDS = 0.2
+SESSION_SECONDS = 1
 
 Handler: TypeAlias = Callable[[Call], Awaitable[str | list[types.ContentBlock]]]
 
 
 @dataclass(slots=True)
 class ListState:
-    """What the two trigger tools change, and where they announce it."""
+    """What the two trigger tools change, and where they announce it: to all listeners and all handshake sessions."""
 
     bus: InMemorySubscriptionBus = field(default_factory=InMemorySubscriptionBus)
+    sessions: list[ServerSession] = field(default_factory=list[ServerSession])
     dynamic_tool: bool = False
     dynamic_prompt: bool = False
+
+    async def announce(self, event: ToolsListChanged | PromptsListChanged) -> None:
+        """Tell everyone; a session that does not take the notification is forgotten."""
+        await self.bus.publish(event)
+        for session in tuple(self.sessions):
+            tell = session.send_tool_list_changed if isinstance(event, ToolsListChanged) else None
+            try:
+                async with asyncio.timeout(SESSION_SECONDS):
+                    await (tell or session.send_prompt_list_changed)()
+            except (TimeoutError, RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                self.sessions.remove(session)
 
 
 class ToolFailedError(Exception):
@@ -124,12 +139,10 @@ async def dynamic(_: Call) -> str:
 def change_tools(lists: ListState) -> Handler:
     """The tool that adds or removes test_dynamic_tool and announces the change."""
 
-    async def handler(call: Call) -> str:
+    async def handler(_: Call) -> str:
         """Changes the tool list and announces it."""
         lists.dynamic_tool = not lists.dynamic_tool
-        await lists.bus.publish(ToolsListChanged())
-        if not call.modern:
-            await call.ctx.session.send_tool_list_changed()
+        await lists.announce(ToolsListChanged())
         return "The tool list changed"
 
     return handler
@@ -138,12 +151,10 @@ def change_tools(lists: ListState) -> Handler:
 def change_prompts(lists: ListState) -> Handler:
     """The tool that adds or removes test_dynamic_prompt and announces the change."""
 
-    async def handler(call: Call) -> str:
+    async def handler(_: Call) -> str:
         """Changes the prompt list and announces it."""
         lists.dynamic_prompt = not lists.dynamic_prompt
-        await lists.bus.publish(PromptsListChanged())
-        if not call.modern:
-            await call.ctx.session.send_prompt_list_changed()
+        await lists.announce(PromptsListChanged())
         return "The prompt list changed"
 
     return handler

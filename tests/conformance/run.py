@@ -3,9 +3,10 @@
     python tests/conformance/run.py [server|client|all] [--revision R] [--setup one|three] [--only SCENARIO]
 
 The server leg runs the suite against fixture.py, directly and through polyplex: with the fixture as its only server
-(`one`), and with two more beside it (`three`). The client leg is for polyplex's other half: the suite is the server,
-and client_driver.py the client in front. A check that is SUCCESS directly and anything else through polyplex is a
-loss, SKIPPED and missing ones too. Exits 1 on any loss, 2 when something does not start, 3 when the suite cannot run.
+(`one`), with two more beside it (`three`), and, when asked for, with a fixture that does not speak the revision's era
+(`bridged`). The client leg is for polyplex's other half: the suite is the server, and client_driver.py the client in
+front. A check that is SUCCESS directly and anything else through polyplex is a loss, SKIPPED and missing ones too.
+Exits 1 on any loss, 2 when something does not start or fails directly, 3 when the suite cannot run here.
 """
 
 import argparse
@@ -13,18 +14,20 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compare import Row, row, table
+from compare import Row, direct_row, table, through_row
 from launch import HERE, StartError, polyplex, server
 from suite import REVISIONS, MissingError, Requirements, Results, Suite, find_suite
 
-SETUPS = ("one", "three")
+SETUPS = ("one", "three", "bridged")
+USUAL_SETUPS = ("one", "three")
+OTHER_ERA = {"2025-11-25": "modern", "2026-07-28": "legacy"}
 CLIENTS_AT_ONCE = 2
-LOSS, NO_START, NO_SUITE = 1, 2, 3
+LOSS, NO_BASIS, NO_SUITE = 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,12 @@ class Gate:
                 if wanted is None:
                     continue
                 direct = await self.suite.server(fixture, revision, folder / revision / "direct", self.options.only)
-                self._add(row("server", revision, "direct", direct, None, wanted))
+                self._add(direct_row("server", revision, direct, wanted))
                 for setup in ("target",) if self.options.target else self.options.setups:
                     here = folder / revision / setup
-                    async with self._gateway(setup, fixture, here) as url:
+                    async with self._gateway(setup, revision, fixture, here) as url:
                         through = await self.suite.server(url, revision, here / "results", self.options.only)
-                    self._add(row("server", revision, setup, direct, through, wanted))
+                    self._add(through_row("server", revision, setup, direct, through, wanted))
 
     async def client_leg(self) -> None:
         """The suite's mock servers, with the client directly before them and with polyplex between."""
@@ -70,9 +73,9 @@ class Gate:
             if wanted is None:
                 continue
             direct = await self._clients(revision, wanted, through=False)
-            self._add(row("client", revision, "direct", direct, None, wanted))
+            self._add(direct_row("client", revision, direct, wanted))
             through = await self._clients(revision, wanted, through=True)
-            self._add(row("client", revision, "one", direct, through, wanted))
+            self._add(through_row("client", revision, "one", direct, through, wanted))
 
     def _wanted(self, revision: str, leg: str) -> Requirements | None:
         wanted = self.suite.requirements(revision, leg)
@@ -99,19 +102,22 @@ class Gate:
         return results
 
     @asynccontextmanager
-    async def _gateway(self, setup: str, fixture: str, folder: Path) -> AsyncGenerator[str]:
+    async def _gateway(self, setup: str, revision: str, fixture: str, folder: Path) -> AsyncGenerator[str]:
         if self.options.target:
             yield self.options.target
             return
-        servers: dict[str, dict[str, Any]] = {"fixture": {"url": fixture}}
-        if setup == "one":
-            async with polyplex(servers, folder) as url:
-                yield url
-            return
-        async with server("neighbour.py", "clock", log=folder.with_name("clock.log")) as clock:
-            notes = {"command": sys.executable, "args": [str(HERE / "neighbour.py"), "notes"]}
-            async with polyplex({"notes": notes, **servers, "clock": {"url": clock}}, folder) as url:
-                yield url
+        async with AsyncExitStack() as stack:
+            servers: dict[str, dict[str, Any]] = {"fixture": {"url": fixture}}
+            if setup == "three":
+                log = folder.with_name("clock.log")
+                clock = await stack.enter_async_context(server("neighbour.py", "clock", log=log))
+                notes = {"command": sys.executable, "args": [str(HERE / "neighbour.py"), "notes"]}
+                servers = {"notes": notes, **servers, "clock": {"url": clock}}
+            elif setup == "bridged":
+                log = folder.with_name("bridged.log")
+                era = ("--era", OTHER_ERA[revision])
+                servers["fixture"]["url"] = await stack.enter_async_context(server("fixture.py", *era, log=log))
+            yield await stack.enter_async_context(polyplex(servers, folder))
 
     def _add(self, new: Row) -> None:
         self.rows.append(new)
@@ -134,7 +140,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("leg", nargs="?", choices=["server", "client", "all"], default="all")
     parser.add_argument("--revision", choices=REVISIONS, help="one revision instead of both")
-    parser.add_argument("--setup", choices=SETUPS, help="one setup of the server leg instead of both")
+    parser.add_argument("--setup", choices=SETUPS, help="one setup of the server leg instead of one and three")
     parser.add_argument("--only", metavar="SCENARIO", help="one scenario")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="keep results, configs and logs there")
     parser.add_argument("--target", metavar="URL", help="a running gateway before a fixture, instead of starting one")
@@ -151,7 +157,7 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         options = Options(
             revisions=(arguments.revision,) if arguments.revision else REVISIONS,
-            setups=(arguments.setup,) if arguments.setup else SETUPS,
+            setups=(arguments.setup,) if arguments.setup else USUAL_SETUPS,
             folder=folder.resolve(),
             only=arguments.only,
             target=arguments.target,
@@ -161,8 +167,10 @@ def main() -> int:
             rows = asyncio.run(run(suite, options, arguments.leg))
         except StartError as error:
             print(error, file=sys.stderr)
-            return NO_START
+            return NO_BASIS
     print(table(rows))
+    if any(line.broken for line in rows):
+        return NO_BASIS
     return LOSS if any(line.losses for line in rows) else 0
 
 
