@@ -26,6 +26,12 @@ URL_ELICITATION_REQUIRED: Final = -32042
 
 NULL: Final = b"null"
 _WHITESPACE: Final = b" \t\r\n"
+_SMALLEST_REPEAT: Final = len('"id":1,')
+_SPACED: Final = b'{"jsonrpc": '
+_LONGEST_CACHED_METHOD: Final = 64
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
+)
 _ID_HINT: Final = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.){0,256}"|-?\d{1,40})')
 
 
@@ -37,7 +43,11 @@ class Message(msgspec.Struct, gc=False):
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
-    jsonrpc: str = "2.0"
+    jsonrpc: str = ""
+
+
+class _Identified(msgspec.Struct):
+    id: Raw | UnsetType = UNSET
 
 
 class RpcErrorObject(msgspec.Struct):
@@ -50,6 +60,7 @@ class RpcErrorObject(msgspec.Struct):
 
 Fields = dict[str, Raw]
 _decode_message = msgspec.json.Decoder(Message).decode
+_decode_identified = msgspec.json.Decoder(_Identified).decode
 _decode_batch = msgspec.json.Decoder(list[Raw]).decode
 _decode_fields = msgspec.json.Decoder(Fields).decode
 _decode_error = msgspec.json.Decoder(RpcErrorObject).decode
@@ -60,14 +71,18 @@ encode_json = msgspec.json.Encoder().encode
 def decode(frame: bytes) -> Message:
     """Decode one message.
 
+    Half a surrogate pair, which JavaScript leaves where it cuts a text, becomes U+FFFD: few readers take it as it is.
     Raises `RemoteProtocolError` with code -32700 for what is not JSON in UTF-8, -32600 for what is no message.
     """
     check_text(frame)
     try:
         message = _decode_message(frame)
     except msgspec.ValidationError as error:
-        raise RemoteProtocolError(f"not a JSON-RPC message: {error}", id=find_id(frame) or NULL) from None
+        raise RemoteProtocolError(f"not a JSON-RPC message: {error}", id=_exact_id(frame)) from None
     except (msgspec.DecodeError, RecursionError) as error:
+        mended = mend_surrogates(frame)
+        if mended != frame:
+            return decode(mended)
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise RemoteProtocolError(f"not JSON: {reason}", code=PARSE_ERROR) from None
     _check_shape(message, frame)
@@ -82,6 +97,9 @@ def decode_frame(frame: bytes) -> Message | list[bytes]:
     try:
         batch = [bytes(part) for part in _decode_batch(frame)]
     except (msgspec.DecodeError, RecursionError) as error:
+        mended = mend_surrogates(frame)
+        if mended != frame:
+            return decode_frame(mended)
         raise RemoteProtocolError(f"not JSON: {error}", code=PARSE_ERROR) from None
     if not batch:
         raise RemoteProtocolError("an empty batch is not allowed")
@@ -98,11 +116,18 @@ def check_text(frame: bytes) -> None:
         raise RemoteProtocolError(f"not UTF-8 at byte {error.start}", code=PARSE_ERROR) from None
 
 
+def mend_surrogates(frame: bytes) -> bytes:
+    """The same JSON, of the same length, with U+FFFD for each escaped surrogate that has no partner."""
+    return _ESCAPE.sub(lambda found: b"\\ufffd" if len(found[0]) == 6 else found[0], frame)
+
+
 def _check_shape(message: Message, frame: bytes) -> None:
     is_response = message.result is not UNSET or message.error is not UNSET
     if (message.method is not UNSET) is is_response:
         what = "both a method and a result or error" if is_response else "neither a method nor a result nor an error"
-        raise RemoteProtocolError(what, id=find_id(frame) or NULL)
+        raise RemoteProtocolError(what, id=_exact_id(frame))
+    if is_response and message.result is not UNSET and message.error is not UNSET:
+        _keep_one_outcome(message)
     size = 1
     if message.id is not UNSET:
         identifier = bytes(message.id)
@@ -111,23 +136,34 @@ def _check_shape(message: Message, frame: bytes) -> None:
             raise RemoteProtocolError("the id must be a string or an integer")
         size += 6 + len(identifier)
     if message.jsonrpc != "2.0":
-        raise RemoteProtocolError('"jsonrpc" must be "2.0"', id=find_id(frame) or NULL)
-    if not _is_compact(message, size, len(frame)):
+        raise RemoteProtocolError('"jsonrpc" must be "2.0"', id=_exact_id(frame))
+    spare = len(frame) - _least_size(message, size)
+    if spare >= _SMALLEST_REPEAT and not (spare == _SMALLEST_REPEAT and frame.startswith(_SPACED)):
         refuse_duplicate_keys(frame)
 
 
-def _is_compact(message: Message, size: int, length: int) -> bool:
-    """True where the length alone proves that the envelope holds each known key once and nothing else."""
+def _keep_one_outcome(message: Message) -> None:
+    """Drop the null one of `result` and `error`, as servers in the manner of JSON-RPC 1.0 send both."""
+    if message.error == Raw(NULL):
+        message.error = UNSET
+    elif message.result == Raw(NULL):
+        message.result = UNSET
+    else:
+        raise RemoteProtocolError("both a result and an error", id=bytes(message.id) if message.id else NULL)
+
+
+def _least_size(message: Message, size: int) -> int:
+    """The fewest bytes that can hold what was decoded; what is left over bounds the size of any repeated key."""
     size += 16  # "jsonrpc":"2.0" and a comma
-    colons = 2
     if message.method is not UNSET:
         size += 12 + len(message.method)
-        colons += 1
-    for value, cost in ((message.params, 10), (message.result, 10), (message.error, 9)):
-        if value is not UNSET:
-            size += cost + memoryview(value).nbytes
-            colons += 1
-    return length == size or length == size + 2 * colons - 1
+    if message.params is not UNSET:
+        size += 10 + memoryview(message.params).nbytes
+    if message.result is not UNSET:
+        size += 10 + memoryview(message.result).nbytes
+    if message.error is not UNSET:
+        size += 9 + memoryview(message.error).nbytes
+    return size
 
 
 def refuse_duplicate_keys(frame: bytes) -> None:
@@ -139,11 +175,22 @@ def refuse_duplicate_keys(frame: bytes) -> None:
         duplicate[:] = [key for key, _ in pairs if key in seen or seen.add(key)]
 
     try:
-        json.loads(frame, object_pairs_hook=note)
+        json.loads(frame, object_pairs_hook=note, parse_int=str, parse_float=str)
     except (ValueError, RecursionError) as error:
         raise RemoteProtocolError(f"not JSON: {error}", code=PARSE_ERROR) from None
     if duplicate:
-        raise RemoteProtocolError(f"the key {duplicate[0]!r} appears twice", id=find_id(frame) or NULL)
+        identifier = NULL if "id" in duplicate else _exact_id(frame)
+        raise RemoteProtocolError(f"the key {duplicate[0]!r} appears twice", id=identifier)
+
+
+def _exact_id(frame: bytes) -> bytes:
+    """The raw id of well-formed JSON that is no message; null where it has none that an answer could carry."""
+    try:
+        identifier = _decode_identified(frame).id
+    except (msgspec.DecodeError, RecursionError):
+        return NULL
+    raw = b"" if identifier is UNSET else bytes(identifier)
+    return raw if raw[:1] in (b'"', b"-") or raw[:1].isdigit() else NULL
 
 
 def find_id(frame: bytes) -> bytes | None:
@@ -186,7 +233,7 @@ def _method(name: str) -> bytes:
     encoded = _methods.get(name)
     if encoded is None:
         encoded = encode_json(name)
-        if len(_methods) < 256:
+        if len(_methods) < 256 and len(name) <= _LONGEST_CACHED_METHOD:
             _methods[name] = encoded
     return encoded
 
