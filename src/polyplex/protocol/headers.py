@@ -6,14 +6,13 @@ names, so it derives these anew for every request it sends and compares them on 
 
 import base64
 import binascii
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-import msgspec
-
 from polyplex.errors import RpcError
-from polyplex.protocol.jsonrpc import HEADER_MISMATCH, Fields, decode_fields
+from polyplex.protocol.jsonrpc import HEADER_MISMATCH, INVALID_PARAMS, Fields, decode_fields, decode_text
 
 METHOD: Final = "mcp-method"
 NAME: Final = "mcp-name"
@@ -21,10 +20,17 @@ REVISION: Final = "mcp-protocol-version"
 PARAM_PREFIX: Final = "mcp-param-"
 NAMED_METHODS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_PLAIN: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")
-_SENTINEL: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL | re.IGNORECASE)
+_PLAIN: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
+_FIELD_VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
+_SENTINEL: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
+_INTEGER: Final = re.compile(rb"-?[0-9]+")
+_WHOLE: Final = re.compile(r"(-?[0-9]{1,300})(?:\.0+)?")
 _SAFE_INTEGER: Final = 2**53 - 1
-_PRIMITIVES: Final = frozenset({"string", "integer", "boolean"})
+_PRIMITIVES: Final = ("string", "integer", "boolean")
+_SCHEMA_MAPS: Final = frozenset(
+    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
+)
+_DATA: Final = frozenset({"enum", "const", "default", "examples"})
 
 ParamHeader = tuple[str, tuple[str, ...]]
 """The lower-case header name and the path of `properties` keys that leads to its value."""
@@ -42,18 +48,26 @@ def encode_value(text: str) -> str:
 
 
 def decode_value(value: str) -> str:
-    """The text behind a header value. Raises `ValueError` where the sentinel form is malformed."""
+    """The text behind a header value. Raises `ValueError` for invalid characters and a malformed sentinel form."""
+    if not _FIELD_VALUE.fullmatch(value):
+        raise ValueError("invalid characters in the header value")
     match = _SENTINEL.fullmatch(value)
     if match is None:
         return value
     try:
-        return base64.b64decode(match[1], validate=True).decode()
+        data = base64.b64decode(match[1], validate=True)
+        if base64.b64encode(data).decode() != match[1]:
+            raise ValueError("malformed base64 header value: not canonical")
+        return data.decode()
     except (binascii.Error, UnicodeDecodeError) as error:
         raise ValueError(f"malformed base64 header value: {error}") from None
 
 
 def param_headers(schema: Any) -> tuple[ParamHeader, ...]:
-    """The `x-mcp-header` annotations of an input schema. Raises `InvalidParamHeaders` naming the rule that is broken."""
+    """The `x-mcp-header` annotations of an input schema.
+
+    Raises `InvalidParamHeaders` naming the rule that is broken.
+    """
     found = list(_walk(schema, (), True))
     names = [name for name, _ in found]
     if len(set(names)) != len(names):
@@ -74,10 +88,10 @@ def _walk(node: Any, path: tuple[str, ...], reachable: bool) -> Iterator[ParamHe
     if "x-mcp-header" in members:
         yield _annotation(members, path, reachable and bool(path))
     for key, value in members.items():
-        if key == "properties" and isinstance(value, dict):
+        if key in _SCHEMA_MAPS and isinstance(value, dict):
             for name, child in cast("dict[str, Any]", value).items():
-                yield from _walk(child, (*path, name), reachable)
-        elif key not in ("enum", "const", "default", "examples"):
+                yield from _walk(child, (*path, name), reachable and key == "properties")
+        elif key not in _DATA:
             yield from _walk(value, (*path, key), False)
 
 
@@ -95,68 +109,74 @@ def _annotation(members: Mapping[str, Any], path: tuple[str, ...], reachable: bo
 
 def mirror(headers: tuple[ParamHeader, ...], arguments: bytes | None) -> list[tuple[str, str]]:
     """The `Mcp-Param-*` headers for a call's raw `arguments`; absent and null values give none."""
-    values = [(name, _value_at(arguments, path)) for name, path in headers]
+    values = [(name, _primitive_text(_value_at(arguments, path))) for name, path in headers]
     return [(name, encode_value(text)) for name, text in values if text is not None]
 
 
-def _value_at(raw: bytes | None, path: tuple[str, ...]) -> str | None:
+def _value_at(raw: bytes | None, path: tuple[str, ...]) -> bytes | None:
     for key in path:
         if raw is None or raw.lstrip()[:1] != b"{":
             return None
         value = decode_fields(raw).get(key)
         raw = None if value is None else bytes(value)
-    return _primitive_text(raw)
+    return raw
 
 
 def _primitive_text(raw: bytes | None) -> str | None:
-    value: Any = None if raw is None else msgspec.json.decode(raw)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value) if isinstance(value, int | str) else None
+    """A raw string, number or boolean as header text; None for all else, which has no header."""
+    if raw is None or raw[:1] in (b"{", b"[", b"n"):
+        return None
+    if raw[:1] == b'"':
+        return decode_text(raw)
+    if raw in (b"true", b"false") or _INTEGER.fullmatch(raw):
+        return raw.decode()
+    value = float(raw)
+    if value.is_integer() and abs(value) <= _SAFE_INTEGER:
+        return str(int(value))
+    return repr(value) if math.isfinite(value) else raw.decode()
 
 
-def _same(expected: str, actual: str) -> bool:
-    """Integers compare numerically, all else as text."""
-    if expected == actual:
-        return True
-    try:
-        return abs(int(expected)) <= _SAFE_INTEGER and float(actual) == int(expected)
-    except ValueError:
-        return False
+def _same_whole(expected: str, actual: str) -> bool:
+    """True for equal whole numbers, however many zeros follow the point ("Server Validation")."""
+    wanted, given = _WHOLE.fullmatch(expected), _WHOLE.fullmatch(actual)
+    return wanted is not None and given is not None and int(wanted[1]) == int(given[1])
 
 
 def check_request(headers: Mapping[str, str], method: str, fields: Fields, revision: str) -> None:
     """Compare the mirrored headers of a modern request with its body ("Server Validation").
 
-    Raises `RpcError` -32020 naming the header that is missing, malformed or different.
+    Raises `RpcError` -32020 naming the header that is missing, malformed or different, -32602 for a name that is none.
     """
-    _compare(headers, REVISION, revision)
-    _compare(headers, METHOD, method)
+    _compare(headers, REVISION, revision, encoded=False)
+    _compare(headers, METHOD, method, encoded=False)
     key = NAMED_METHODS.get(method)
     if key is not None:
         raw = fields.get(key)
-        _compare(headers, NAME, "" if raw is None else str(msgspec.json.decode(raw)))
+        if raw is not None and bytes(raw)[:1] != b'"':
+            raise RpcError(INVALID_PARAMS, f"the {key} must be a string")
+        _compare(headers, NAME, "" if raw is None else decode_text(raw))
 
 
 def check_params(headers: Mapping[str, str], expected: tuple[ParamHeader, ...], arguments: bytes | None) -> None:
     """Compare `Mcp-Param-*` with the call's arguments. Raises `RpcError` -32020 for the first that differs."""
     for name, path in expected:
-        text = _value_at(arguments, path)
-        if text is not None:
-            _compare(headers, name, text)
+        raw = _value_at(arguments, path)
+        text = _primitive_text(raw)
+        if raw is not None and text is not None:
+            _compare(headers, name, text, number=raw[:1] not in (b'"', b"t", b"f"))
         elif name in headers:
             raise RpcError(HEADER_MISMATCH, f"header {name} has no value in the body")
 
 
-def _compare(headers: Mapping[str, str], name: str, expected: str) -> None:
+def _compare(
+    headers: Mapping[str, str], name: str, expected: str, *, encoded: bool = True, number: bool = False
+) -> None:
     value = headers.get(name)
     if value is None:
         raise RpcError(HEADER_MISMATCH, f"header {name} is missing; the body has {expected!r}")
     try:
-        actual = decode_value(value.strip())
+        actual = decode_value(value.strip(" \t")) if encoded else value.strip(" \t")
     except ValueError as error:
         raise RpcError(HEADER_MISMATCH, f"header {name}: {error}") from None
-    if not _same(expected, actual):
+    if actual != expected and not (number and _same_whole(expected, actual)):
         raise RpcError(HEADER_MISMATCH, f"header {name} is {actual!r} but the body has {expected!r}")
