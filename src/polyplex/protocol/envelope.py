@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from polyplex.errors import RpcError
+from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.protocol.jsonrpc import (
     INVALID_PARAMS,
     UNSUPPORTED_REVISION,
@@ -25,6 +25,7 @@ SERVER_INFO_KEY: Final = PREFIX + "serverInfo"
 SUBSCRIPTION_KEY: Final = PREFIX + "subscriptionId"
 ENVELOPE_KEYS: Final = (REVISION_KEY, CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY)
 _MARK: Final = b"io.modelcontextprotocol/protocolVersion"
+_ESCAPED_MARK: Final = b"io.modelcontextprotocol\\/protocolVersion"
 
 LOG_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
@@ -40,7 +41,8 @@ class Envelope(msgspec.Struct, frozen=True):
 
 def is_modern(params: bytes | Raw) -> bool:
     """True where raw params can be those of a modern request; a cheap test before any parsing."""
-    return _MARK in bytes(params)
+    raw = bytes(params)
+    return _MARK in raw or _ESCAPED_MARK in raw
 
 
 def read_envelope(meta: Fields) -> Envelope:
@@ -48,6 +50,13 @@ def read_envelope(meta: Fields) -> Envelope:
 
     Raises `RpcError` -32602 where a required key is missing or malformed, -32022 for an unknown revision.
     """
+    try:
+        return _read_envelope(meta)
+    except RemoteProtocolError as error:
+        raise RpcError(INVALID_PARAMS, f"a reserved key of _meta is malformed: {error}") from None
+
+
+def _read_envelope(meta: Fields) -> Envelope:
     raw_revision, raw_capabilities = meta.get(REVISION_KEY), meta.get(CAPABILITIES_KEY)
     if raw_revision is None:
         raise RpcError(INVALID_PARAMS, f"_meta lacks {REVISION_KEY}")
