@@ -28,13 +28,15 @@ _decode = msgspec.msgpack.Decoder(_Position).decode
 def seal(method: str, after: str, offset: int) -> str:
     """The cursor for the page that follows the entry `after`, which stood at `offset - 1`."""
     body = msgspec.msgpack.encode(_Position(method, after, offset))
-    return base64.urlsafe_b64encode(_tag(body) + body).decode().rstrip("=")
+    return _text(_tag(body) + body)
 
 
 def unseal(method: str, cursor: str) -> tuple[str, int]:
     """What `seal` was given. Raises `RpcError` -32602 for a cursor that this process did not make for this list."""
     try:
         data = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        if _text(data) != cursor:  # the decoder passes over foreign characters and spare bits
+            raise ValueError("not canonical")
         body = data[_TAG:]
         position = _decode(body) if hmac.compare_digest(data[:_TAG], _tag(body)) else None
     except (binascii.Error, ValueError, msgspec.DecodeError):
@@ -42,6 +44,10 @@ def unseal(method: str, cursor: str) -> tuple[str, int]:
     if position is None or position.method != method:
         raise RpcError(INVALID_PARAMS, "invalid cursor; start again without one")
     return position.after, position.offset
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def _tag(body: bytes) -> bytes:
