@@ -10,6 +10,7 @@ LocalName = NewType("LocalName", str)
 LEGAL: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 SEPARATOR: Final = "__"
 _ILLEGAL: Final = re.compile(r"[^a-zA-Z0-9_-]+")
+_LOOKS_HASHED: Final = re.compile(r".*__[0-9a-f]{8}")
 _LIMIT: Final = 64
 _HASH: Final = 8
 _SERVER_LIMIT: Final = 20
@@ -19,11 +20,12 @@ def public_name(server: str, local: str) -> PublicName:
     """The name a client sees.
 
     `server__local` where that is legal and can be split again in one way only; else a shortened form that ends in a
-    hash of both parts. A server name that holds the separator or ends in `_` would make two pairs look alike.
+    hash of both parts. A server name that holds the separator or ends in `_` would make two pairs look alike, and so
+    would a local name that ends as shortened forms do.
     """
     plain = f"{server}{SEPARATOR}{local}"
     splits = SEPARATOR not in server and not server.endswith("_")
-    if splits and server and local and LEGAL.fullmatch(plain):
+    if splits and server and local and LEGAL.fullmatch(plain) and not _LOOKS_HASHED.fullmatch(local):
         return PublicName(plain)
     return hashed_name(server, local)
 
@@ -32,9 +34,9 @@ def hashed_name(server: str, local: str, salt: int = 0) -> PublicName:
     """The shortened form: legal characters of both parts, cut to size, and a hash that tells look-alikes apart."""
     digest = _digest(f"{len(server)}:{server}{local}" + (f"#{salt}" if salt else ""))
     head = server_slug(server)
-    room = _LIMIT - len(head) - len(SEPARATOR) - _HASH - 1
+    room = _LIMIT - len(head) - len(SEPARATOR) - _HASH - len(SEPARATOR)
     tail = _ILLEGAL.sub("_", local)[:room].strip("_") or "x"
-    return PublicName(f"{head}{SEPARATOR}{tail}_{digest}")
+    return PublicName(f"{head}{SEPARATOR}{tail}{SEPARATOR}{digest}")
 
 
 def server_slug(server: str) -> str:

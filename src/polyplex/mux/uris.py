@@ -14,13 +14,14 @@ LocalUri = NewType("LocalUri", str)
 
 _UI: Final = "ui://"
 _ILLEGAL: Final = re.compile(r"[^a-z0-9.-]+")
+_LOOKS_HASHED: Final = re.compile(r".*-[0-9a-f]{6}")
 _EXPRESSION: Final = re.compile(r"\{[^{}]*\}")
 
 
 def uri_label(server: str) -> str:
     """The server's part of its public URIs: legal in a URI scheme (RFC 3986, 3.1) and unique to the server name."""
     slug = _ILLEGAL.sub("-", server.lower()).strip("-.")
-    if slug == server and slug[:1].isalpha():
+    if slug == server and slug[:1].isalpha() and not _LOOKS_HASHED.fullmatch(slug):
         return slug
     digest = hashlib.sha256(server.encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"{slug}-{digest}" if slug[:1].isalpha() else f"s-{slug}-{digest}".replace("--", "-")
@@ -29,7 +30,7 @@ def uri_label(server: str) -> str:
 def public_uri(label: str, local: str) -> PublicUri:
     """The URI a client sees for a server's own URI or URI template."""
     if local[:5].lower() == _UI:
-        return PublicUri(f"{_UI}{label}/{local[5:]}")
+        return PublicUri(f"{local[:5]}{label}/{local[5:]}")
     return PublicUri(f"{label}+{local}")
 
 
@@ -41,7 +42,7 @@ def split_uri(uri: str, labels: dict[str, str]) -> tuple[str, LocalUri] | None:
     if uri[:5].lower() == _UI:
         label, slash, rest = uri[5:].partition("/")
         server = labels.get(label.lower())
-        return (server, LocalUri(_UI + rest)) if server is not None and slash else None
+        return (server, LocalUri(uri[:5] + rest)) if server is not None and slash else None
     label, plus, rest = uri.partition("+")
     server = labels.get(label.lower()) if plus else None
     return None if server is None else (server, LocalUri(rest))
