@@ -4,7 +4,8 @@ Members that polyplex does not own stay raw. What would break strict clients is 
 a reason (a tool without a usable input schema), so that siblings stay.
 """
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -19,6 +20,9 @@ META_SERVER: Final = "polyplex/server"
 META_NAME: Final = "polyplex/name"
 META_URI: Final = "polyplex/uri"
 KEY_OF: Final = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
+
+
+_OBJECT: Final = Raw(b'"object"')
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -88,21 +92,13 @@ class _BrokenSchema(Exception):
     pass
 
 
-class _Schema(msgspec.Struct):
-    type: Any = None
-    properties: Any = None
-    required: Any = None
-
-
-_decode_schema = msgspec.json.Decoder(_Schema).decode
-
-
 def _hint(raw: bytes) -> str:
     return bytes(raw[:60]).decode("utf-8", "replace")
 
 
-def _drop_nulls(fields: Fields) -> bool:
-    nulls = [key for key, value in fields.items() if bytes(value) == b"null"]
+def _drop_nulls(fields: Fields, keys: Collection[str] | None = None) -> bool:
+    """Remove the members that are null, of the given keys only; True where there was one."""
+    nulls = [key for key, value in fields.items() if bytes(value) == b"null" and (keys is None or key in keys)]
     for key in nulls:
         del fields[key]
     return bool(nulls)
@@ -118,18 +114,20 @@ def _check_schemas(fields: Fields) -> bool:
     if raw is None:
         raise _BrokenSchema("it has no inputSchema")
     try:
-        schema = _decode_schema(raw)
-    except msgspec.DecodeError:
+        schema = decode_fields(raw)
+    except RemoteProtocolError:
         raise _BrokenSchema("its inputSchema is not an object") from None
-    if schema.type not in (None, "object"):
-        raise _BrokenSchema(f'its inputSchema has type {schema.type!r}; "object" is required')
-    if schema.properties is not None and not isinstance(schema.properties, dict):
+    mended = _drop_nulls(schema, ("type", "properties", "required"))
+    kind = bytes(schema.get("type", _OBJECT))
+    if kind != b'"object"':
+        raise _BrokenSchema(f'its inputSchema has type {_hint(kind)}; "object" is required')
+    if bytes(schema.get("properties", Raw(b"{}")))[:1] != b"{":
         raise _BrokenSchema("the properties of its inputSchema are not an object")
-    if schema.required is not None and not isinstance(schema.required, list):
+    if bytes(schema.get("required", Raw(b"[]")))[:1] != b"[":
         raise _BrokenSchema("the required list of its inputSchema is not a list")
-    mended = schema.type is None
+    mended |= "type" not in schema
     if mended:
-        fields["inputSchema"] = Raw(encode_json({"type": "object"} | decode_fields(raw)))
+        fields["inputSchema"] = Raw(encode_json({"type": _OBJECT} | schema))
     if "outputSchema" in fields and bytes(fields["outputSchema"])[:1] != b"{":
         del fields["outputSchema"]
         mended = True

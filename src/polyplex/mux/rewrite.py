@@ -50,7 +50,7 @@ def _each(result: bytes, member: str, change: _Change, naming: Naming) -> bytes:
 def _items(raw: Raw) -> list[bytes]:
     try:
         return [bytes(item) for item in _decode_list(raw)]
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise RemoteProtocolError(f"expected a list: {error}") from None
 
 
@@ -90,7 +90,9 @@ def _block(item: bytes, naming: Naming) -> bytes:
     embedded = fields.get("resource")
     if kind != b'"resource"' or embedded is None:
         return item
-    return encode_json(fields | {"resource": Raw(_content_uri(bytes(embedded), naming))})
+    contents = bytes(embedded)
+    changed = _content_uri(contents, naming)
+    return item if changed == contents else encode_json(fields | {"resource": Raw(changed)})
 
 
 def _content_uri(item: bytes, naming: Naming) -> bytes:

@@ -33,7 +33,9 @@ class Listed:
             if other is None:
                 self.by_key[entry.key] = entry
             elif other.server != entry.server:
-                self.collisions.setdefault(entry.key, [other.server]).append(entry.server)
+                claimants = self.collisions.setdefault(entry.key, [other.server])
+                if entry.server not in claimants:
+                    claimants.append(entry.server)
         for key in self.collisions:
             del self.by_key[key]
         self.entries = list(self.by_key.values())
@@ -64,9 +66,9 @@ class Routes:
         self.templates = Listed(lists["resourceTemplates"])
         self.resource_servers = tuple(resource_servers)
         self._labels = {naming.label: naming.server for naming in namings if naming.prefix}
-        self._uris: dict[str, list[str]] = {}
+        self._uris: dict[str, dict[str, Entry]] = {}
         for entry in lists["resources"]:
-            self._uris.setdefault(entry.local, []).append(entry.server)
+            self._uris.setdefault(entry.local, {}).setdefault(entry.server, entry)
         self._templates = [(Template(entry.local), entry.server) for entry in lists["resourceTemplates"]]
 
     def listed(self, member: str) -> Listed:
@@ -97,11 +99,12 @@ class Routes:
         split = split_uri(uri, self._labels)
         if split is not None:
             return Target(*split, self.resources.by_key.get(uri))
-        servers = self._uris.get(uri) or best_template(self._templates, uri) or list(self.resource_servers)
-        servers = list(dict.fromkeys(servers))
+        listed = self._uris.get(uri, {})
+        found = list(listed) or best_template(self._templates, uri) or self.resource_servers
+        servers = list(dict.fromkeys(found))
         if len(servers) == 1:
-            return Target(servers[0], uri, None)
-        if not servers or uri not in self._uris:
+            return Target(servers[0], uri, listed.get(servers[0]))
+        if not listed:
             raise RpcError(not_found, f"resource not found: {uri}")
         claim = " and ".join(repr(server) for server in servers)
         raise RpcError(INVALID_PARAMS, f"the resource {uri!r} is offered by {claim}; use the URI that the list gives")
