@@ -115,13 +115,15 @@ def _exception(record: logging.LogRecord) -> str | None:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    return {name: value for name, value in vars(record).items() if name not in _OWN_FIELDS}
+    attributes: dict[Any, Any] = vars(record)
+    return {name: value for name, value in attributes.items() if isinstance(name, str) and name not in _OWN_FIELDS}
 
 
 def _safe(name: str, value: object) -> object:
     if is_secret_name(name):
         return MASK
-    if value is None or isinstance(value, bool | int | float):
+    # Larger whole numbers are beyond what JSON writers and `str` take.
+    if value is None or isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 1 << 63):
         return value
     try:
         return _safe_text(str(value))

@@ -7,34 +7,35 @@ import re
 
 MASK = "***"
 
-# Words that a secret is named by, also at the end of longer names: GITHUB_TOKEN, accessToken, x-api-key.
+# Words that a secret is named by, or that end its name: GITHUB_TOKEN, accessToken, x-api-key. Not a progress token.
 _NAMED = (
-    r"(?<![A-Za-z0-9])[A-Za-z0-9_.-]{0,48}?(?:(?:api|access|private)[-_]?key|(?<!progress)(?<!progress[-_])token|secret"
-    r"|password|passwd|passphrase|credential|signature|session[-_]?id)"
+    r"(?:(?:api|access|private)[-_]?key|(?<!progress)(?<!progress[-_])token|secret|password|passwd|passphrase"
+    r"|credentials?|signature|session[-_]?id)"
 )
+_SCHEMES = r"(?:bearer|basic|token|dpop|negotiate|apikey|api-key)"
 _QUOTE = r"\\{0,2}[\"']?"
+_WORD = r"[^\s\"',;}\]]++"
+_ASSIGNED = rf"{_QUOTE}\s{{0,8}}[:=]\s{{0,8}}{_QUOTE}"
 _VALUE = r"(?:\\{0,2}\"[^\"\r\n]*+\"?|'[^'\r\n]*+'?|[^\s\"'&,;}\])]++)"
 
 # In this order: what is masked by an earlier rule looks harmless to the later ones.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # user:password@ in an address
     (re.compile(r"(?i)(?<=://)[^\s/?#@\"']{1,1024}@"), f"{MASK}@"),
-    # Authorization: Digest has many parts, which belong together
-    (re.compile(rf"(?i)(authorization{_QUOTE}\s{{0,8}}[:=]\s{{0,8}}{_QUOTE}digest)\s[^\r\n]*+"), rf"\1 {MASK}"),
+    # Authorization: Digest has many parts, which belong together; of an unknown scheme two words are masked
+    (re.compile(rf"(?i)(authorization{_ASSIGNED}digest)\s[^\r\n]*+"), rf"\1 {MASK}"),
+    (re.compile(rf"(?i)(authorization{_ASSIGNED}{_SCHEMES}\s{{1,8}}){_WORD}"), rf"\1{MASK}"),
     (
-        re.compile(
-            rf"(?i)(authorization{_QUOTE}\s{{0,8}}[:=]\s{{0,8}}{_QUOTE}(?:[a-z][a-z0-9-]{{0,30}}\s{{1,8}})?)"
-            r"[^\s\"',;}\]]++"
-        ),
+        re.compile(rf"(?i)(authorization{_ASSIGNED})(?!{_SCHEMES}\s|digest\s){_WORD}(?:[ ](?![\w-]++=){_WORD})?"),
         rf"\1{MASK}",
     ),
-    (re.compile(rf"(?i)((?:set-)?cookie2?{_QUOTE}\s{{0,8}}[:=]\s{{0,8}}{_QUOTE})[^\r\n\"']++"), rf"\1{MASK}"),
+    (re.compile(rf"(?i)((?:set-)?cookie2?{_ASSIGNED})[^\r\n\"']++"), rf"\1{MASK}"),
     (re.compile(r"(?i)\b(bearer|basic|dpop)\s{1,8}[A-Za-z0-9._~+/-]{8,}+=*+"), rf"\1 {MASK}"),
     # name=value and "name": "value", in queries, JSON, headers and environment lists
     (re.compile(rf"(?i)({_NAMED}{_QUOTE}\s{{0,8}}[:=]\s{{0,8}}){_VALUE}"), rf"\1{MASK}"),
     (re.compile(r"(?i)([?&](?:key|sig|auth|code|pwd|pass|jwt|sas|session|sessionid)=)[^\s&#\"']++"), rf"\1{MASK}"),
     # --api-key VALUE
-    (re.compile(rf"(?i)(--?{_NAMED}\s{{1,8}})(?!-){_VALUE}"), rf"\1{MASK}"),
+    (re.compile(rf"(?i)((?<![\w-])--?[\w-]{{0,48}}?{_NAMED}\s{{1,8}})(?!-){_VALUE}"), rf"\1{MASK}"),
     # tokens that are known by their shape
     (
         re.compile(
@@ -73,4 +74,4 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_FIELD.search(name) is not None
 
 
-_SECRET_FIELD = re.compile(rf"(?i)(?:{_NAMED}|authorization|cookie)s?$")
+_SECRET_FIELD = re.compile(rf"(?i)(?:{_NAMED}|authorization|cookie)$")
