@@ -26,7 +26,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPDeprecationWarning
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 STATE_KEY = b"conformance fixture, not a secret, 32 bytes or more"
@@ -180,9 +180,10 @@ class OneEra:
         await send({"type": "http.response.body", "body": body})
 
     def _is_served(self, scope: Scope) -> bool:
-        headers = dict(scope["headers"])
-        modern = headers.get(b"mcp-protocol-version", b"").decode("latin-1") in MODERN_PROTOCOL_VERSIONS
-        return modern == (self._era == "modern")
+        revision = dict(scope["headers"]).get(b"mcp-protocol-version", b"").decode("latin-1")
+        if self._era == "legacy":
+            return revision not in MODERN_PROTOCOL_VERSIONS
+        return revision != "" and revision not in HANDSHAKE_PROTOCOL_VERSIONS
 
 
 def serve(app: ASGIApp, port: int) -> None:

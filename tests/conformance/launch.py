@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from mcp_types.version import LATEST_MODERN_VERSION
 
 HERE = Path(__file__).resolve().parent
 START_SECONDS = 40
@@ -135,6 +136,40 @@ async def _answers(client: httpx2.AsyncClient, url: str) -> bool:
     except httpx2.TransportError:
         return False
     return response.is_success
+
+
+async def await_tools(url: str, names: set[str]) -> None:
+    """Wait until a gateway lists tools of these names, so that no server of a run is still joining.
+
+    Raises:
+        StartError: they are not listed in time.
+    """
+    missing = names
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                while missing := names - await _listed_tools(client, url):
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError as error:
+            raise StartError(f"{url} does not list {', '.join(sorted(missing))} after {START_SECONDS} s") from error
+
+
+async def _listed_tools(client: httpx2.AsyncClient, url: str) -> set[str]:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": LATEST_MODERN_VERSION,
+        "io.modelcontextprotocol/clientInfo": {"name": "conformance-gate", "version": "1.0.0"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    body = {"jsonrpc": "2.0", "id": "list", "method": "tools/list", "params": {"_meta": meta}}
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": LATEST_MODERN_VERSION,
+        "Mcp-Method": "tools/list",
+    }
+    response = await client.post(url, json=body, headers=headers, timeout=START_SECONDS)
+    lines = [line.removeprefix("data:") for line in response.text.splitlines() if line.startswith(("{", "data:"))]
+    answers: list[dict[str, Any]] = [json.loads(line) for line in lines if line.strip()]
+    return {tool["name"] for answer in answers for tool in answer.get("result", {}).get("tools", [])}
 
 
 def last_lines(log: Path) -> str:

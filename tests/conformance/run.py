@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from compare import Row, direct_row, table, through_row
-from launch import HERE, StartError, polyplex, server
+from launch import HERE, StartError, await_tools, polyplex, server
 from suite import REVISIONS, MissingError, Requirements, Results, Suite, find_suite
 
 SETUPS = ("one", "three", "bridged")
@@ -117,7 +117,9 @@ class Gate:
                 log = folder.with_name("bridged.log")
                 era = ("--era", OTHER_ERA[revision])
                 servers["fixture"]["url"] = await stack.enter_async_context(server("fixture.py", *era, log=log))
-            yield await stack.enter_async_context(polyplex(servers, folder))
+            url = await stack.enter_async_context(polyplex(servers, folder))
+            await await_tools(url, {"test_simple_text"} | ({"list_notes", "noon"} if setup == "three" else set()))
+            yield url
 
     def _add(self, new: Row) -> None:
         self.rows.append(new)
