@@ -148,7 +148,8 @@ async def await_tools(url: str, names: set[str]) -> None:
     async with httpx2.AsyncClient(trust_env=False) as client:
         try:
             async with asyncio.timeout(START_SECONDS):
-                while missing := names - await _listed_tools(client, url):
+                while missing:
+                    missing = names - await _listed_tools(client, url)
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError as error:
             raise StartError(f"{url} does not list {', '.join(sorted(missing))} after {START_SECONDS} s") from error

@@ -75,8 +75,7 @@ class Suite:
         arguments = ["client", "--command", shlex.join(command), "--scenario", scenario, "--spec-version", revision]
         said = await self._run([*arguments, "--output-dir", str(folder)], folder)
         results = read_results(folder)
-        failed = re.search(r"Client (exited with code.*|timed out.*)", said)
-        ended = Check("client-ended", "ClientEnded", "FAILURE" if failed else "SUCCESS", failed[0] if failed else "")
+        ended = _client_ended(said, folder)
         return {name: [*checks, ended] for name, checks in results.items()}
 
     async def _run(self, arguments: list[str], folder: Path) -> str:
@@ -95,6 +94,14 @@ class Suite:
                 process.kill()
                 await process.wait()
         return _kept(output, folder)
+
+
+def _client_ended(said: str, folder: Path) -> Check:
+    failed = re.search(r"Client (exited with code.*|timed out.*)", said)
+    if failed is None:
+        return Check("client-ended", "ClientEnded", "SUCCESS", "")
+    lines = [line for file in folder.rglob("stderr.txt") for line in file.read_text(errors="replace").splitlines()]
+    return Check("client-ended", "ClientEnded", "FAILURE", f"{failed[0]}: {''.join(lines[-1:])}")
 
 
 def _kept(output: bytes, folder: Path) -> str:
