@@ -28,6 +28,11 @@ def say(text: str = "") -> None:
     sys.stdout.flush()
 
 
+def end_on_sigterm() -> None:
+    """Let SIGTERM end this program as Ctrl-C does, so that what it has started is stopped."""
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+
+
 def build() -> None:
     """Compile the loader and the upstream into CACHE where they are older than their sources."""
     CACHE.mkdir(parents=True, exist_ok=True)

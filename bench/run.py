@@ -20,7 +20,7 @@ import msgspec
 import report
 from client import Refused, WrongAnswer, ready
 from fronts import FRONTS, Front, Site, make_site
-from processes import BenchError, Pinning, build, free_port, log_tail, memory_kb, private_environment, program, running, say, start, stop
+from processes import BenchError, Pinning, build, end_on_sigterm, free_port, log_tail, memory_kb, private_environment, program, running, say, start, stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +186,7 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     """Measure, print, judge; the exit status."""
     arguments = parse()
+    end_on_sigterm()
     try:
         build()
         rows, demands = measure(arguments)
