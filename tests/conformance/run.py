@@ -171,7 +171,9 @@ def main() -> int:
             print(error, file=sys.stderr)
             return NO_BASIS
     print(table(rows))
-    if any(line.broken for line in rows):
+    if not rows:
+        print("no scenario of that name in what was to run", file=sys.stderr)
+    if not rows or any(line.broken for line in rows):
         return NO_BASIS
     return LOSS if any(line.losses for line in rows) else 0
 

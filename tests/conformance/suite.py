@@ -100,7 +100,8 @@ def _client_ended(said: str, folder: Path) -> Check:
     failed = re.search(r"Client (exited with code.*|timed out.*)", said)
     if failed is None:
         return Check("client-ended", "ClientEnded", "SUCCESS", "")
-    lines = [line for file in folder.rglob("stderr.txt") for line in file.read_text(errors="replace").splitlines()]
+    text = "\n".join(file.read_text(errors="replace") for file in folder.rglob("stderr.txt"))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return Check("client-ended", "ClientEnded", "FAILURE", f"{failed[0]}: {''.join(lines[-1:])}")
 
 
