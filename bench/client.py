@@ -1,4 +1,4 @@
-"""Small MCP clients on plain asyncio: Streamable HTTP on one raw connection, and stdio. They check what they are answered."""
+"""Small MCP clients on plain asyncio, over one raw HTTP connection or stdio, that check what they are answered."""
 
 import asyncio
 import contextlib
@@ -131,8 +131,7 @@ class HttpClient:
         body = request_body(self.last_id, method, params, self.era)
         headers, raw = await self.post(method, name, body, pause)
         self.session = headers.get("mcp-session-id", self.session)
-        message = only_answer(raw, "event-stream" in headers.get("content-type", ""), self.last_id)
-        return message
+        return only_answer(raw, "event-stream" in headers.get("content-type", ""), self.last_id)
 
     async def notify(self, method: str) -> None:
         """One notification."""
@@ -241,7 +240,9 @@ class StdioClient(asyncio.SubprocessProtocol):
         """Fail what still waits."""
         for future in self.waiting.values():
             if not future.done():
-                future.set_exception(WrongAnswer(f"the stdio server ended with calls in flight: {self.errors[-300:]!r}"))
+                future.set_exception(
+                    WrongAnswer(f"the stdio server ended with calls in flight: {self.errors[-300:]!r}")
+                )
         self.ended.set()
 
     def send(self, body: bytes) -> None:
@@ -278,6 +279,15 @@ class StdioClient(asyncio.SubprocessProtocol):
             self.transport.close()
 
 
+async def until_listed(client: HttpClient | StdioClient, tools: int) -> None:
+    """Ask for the list of tools until it holds that many."""
+    while True:
+        listed = await client.request("tools/list", {})
+        if len(listed["result"]["tools"]) >= tools:
+            return
+        await asyncio.sleep(0.05)
+
+
 async def ready(port: int, tools: int = 1, seconds: float = 60) -> HttpClient:
     """A client of the endpoint, as soon as it lists that many tools. Raises TimeoutError."""
     async with asyncio.timeout(seconds):
@@ -285,8 +295,7 @@ async def ready(port: int, tools: int = 1, seconds: float = 60) -> HttpClient:
             client = HttpClient(port)
             try:
                 await client.open()
-                while len((await client.request("tools/list", {}))["result"]["tools"]) < tools:
-                    await asyncio.sleep(0.05)
+                await until_listed(client, tools)
                 return client
             except (OSError, EOFError, Refused, KeyError):
                 client.drop()

@@ -38,7 +38,9 @@ def nginx_program() -> str:
     """The path of nginx. Raises BenchError that says how to install it."""
     found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/opt/homebrew/bin")
     if found is None:
-        raise BenchError("nginx is not installed; on Debian or Ubuntu: apt-get install nginx-light; on macOS: brew install nginx")
+        raise BenchError(
+            "nginx is not installed; on Debian or Ubuntu: apt-get install nginx-light; on macOS: brew install nginx"
+        )
     return found
 
 

@@ -99,9 +99,33 @@ FRONTS = [
     Front(STDIO_HTTP, "stdio", polyplex_on_stdio),
     Front(GUARDED, "http", polyplex_guarded),
     Front("mcp-proxy http->stdio", "http", mcp_proxy, peer=True, compared=HTTP_STDIO, stretch=1.5),
-    Front("fastmcp http->http", "http", fastmcp("default", "http"), peer=True, compared=HTTP_HTTP, stretch=2.5, skipped_cells=SLOW),
-    Front("fastmcp http->http reuse", "http", fastmcp("reuse", "http"), peer=True, compared=HTTP_HTTP, stretch=1.5, skipped_cells=SLOW),
-    Front("fastmcp http->stdio", "http", fastmcp("default", "stdio"), peer=True, compared=HTTP_STDIO, stretch=1.5, skipped_cells=SLOW),
+    Front(
+        "fastmcp http->http",
+        "http",
+        fastmcp("default", "http"),
+        peer=True,
+        compared=HTTP_HTTP,
+        stretch=2.5,
+        skipped_cells=SLOW,
+    ),
+    Front(
+        "fastmcp http->http reuse",
+        "http",
+        fastmcp("reuse", "http"),
+        peer=True,
+        compared=HTTP_HTTP,
+        stretch=1.5,
+        skipped_cells=SLOW,
+    ),
+    Front(
+        "fastmcp http->stdio",
+        "http",
+        fastmcp("default", "stdio"),
+        peer=True,
+        compared=HTTP_STDIO,
+        stretch=1.5,
+        skipped_cells=SLOW,
+    ),
 ]
 
 

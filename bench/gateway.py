@@ -4,7 +4,7 @@ import contextlib
 import shlex
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from client import HttpClient, ready
@@ -31,8 +31,8 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def serving(polyplex: list[str], config: str, name: str, tools: int) -> AsyncIterator[Running]:
-    """polyplex with a config, from when it lists that many tools until the block ends. Raises BenchError when it never does."""
+async def serving(polyplex: list[str], config: str, name: str, tools: int) -> AsyncGenerator[Running, None]:
+    """polyplex with a config, from when it lists that many tools. Raises BenchError when it never does."""
     port = free_port()
     command = [*polyplex, "serve", "--config", config, "--http", f"127.0.0.1:{port}"]
     process = start(command, name, private_environment(name))

@@ -10,10 +10,22 @@ from pathlib import Path
 
 import msgspec
 
-from client import HttpClient, Refused, StdioClient, WrongAnswer, ready, text_of
+from client import HttpClient, Refused, StdioClient, WrongAnswer, ready, text_of, until_listed
 from configs import http_server, stdio_server, write_config
 from gateway import Running, Verdict, polyplex_command, serving
-from processes import BenchError, build, descendants, end_on_sigterm, free_port, memory_kb, private_environment, program, reset_peak, running, say
+from processes import (
+    BenchError,
+    build,
+    descendants,
+    end_on_sigterm,
+    free_port,
+    memory_kb,
+    private_environment,
+    program,
+    reset_peak,
+    running,
+    say,
+)
 
 UPSTREAMS = 20
 IDLE_LIMIT_MB = 60.0
@@ -93,7 +105,9 @@ async def measure_passing(pid: int, call: Callable[[int], Awaitable[str | None]]
     verdict.at_most(f"peak while {RESULT_KB >> 10} MB pass, {name}", extra / RESULT_KB, PASSING_LIMIT, "x its size")
 
 
-async def measure_large_over_http(polyplex: list[str], verdict: Verdict, server: dict[str, object], name: str, pause: float = 0) -> None:
+async def measure_large_over_http(
+    polyplex: list[str], verdict: Verdict, server: dict[str, object], name: str, pause: float = 0
+) -> None:
     """A large result for a client over HTTP, which starts reading after a pause."""
     config = write_config("memory-large", {"up": server}, bare=True)
     async with serving(polyplex, config, "memory-large", tools=2) as gateway:
@@ -107,12 +121,13 @@ async def measure_large_over_http(polyplex: list[str], verdict: Verdict, server:
 async def measure_large_on_stdio(polyplex: list[str], verdict: Verdict, port: int) -> None:
     """A large result for a client over stdio, from an upstream over HTTP."""
     config = write_config("memory-large", {"up": http_server(port)}, bare=True)
-    client = await StdioClient.start([*polyplex, "serve", "--config", config, "--stdio"], private_environment("memory-stdio"))
+    client = await StdioClient.start(
+        [*polyplex, "serve", "--config", config, "--stdio"], private_environment("memory-stdio")
+    )
     try:
         await client.open()
         async with asyncio.timeout(60):
-            while len((await client.request("tools/list", {}))["result"]["tools"]) < 2:
-                await asyncio.sleep(0.05)
+            await until_listed(client, 2)
 
         async def call(kb: int) -> str | None:
             return text_of(await client.call("blob", {"kb": kb}))
@@ -129,7 +144,9 @@ async def measure(polyplex: list[str], verdict: Verdict, sessions: int) -> None:
     with running([program("upstream"), "--port", str(port)], "memory-upstream"):
         (await ready(port, tools=2, seconds=10)).drop()
         await measure_large_over_http(polyplex, verdict, http_server(port), "http->http")
-        await measure_large_over_http(polyplex, verdict, http_server(port), "http->http, the client pauses 2 s before it reads", pause=2)
+        await measure_large_over_http(
+            polyplex, verdict, http_server(port), "http->http, the client pauses 2 s before it reads", pause=2
+        )
         await measure_large_over_http(polyplex, verdict, stdio_server([program("upstream"), "--stdio"]), "http->stdio")
         await measure_large_on_stdio(polyplex, verdict, port)
 

@@ -37,7 +37,15 @@ def environment_with(name: str, requirement: str) -> Path:
 
 def mcp_proxy(port: int, server: list[str]) -> list[str]:
     """mcp-proxy over a stdio server."""
-    return [str(environment_with("mcp-proxy", MCP_PROXY) / "mcp-proxy"), "--port", str(port), "--log-level", "ERROR", "--", *server]
+    return [
+        str(environment_with("mcp-proxy", MCP_PROXY) / "mcp-proxy"),
+        "--port",
+        str(port),
+        "--log-level",
+        "ERROR",
+        "--",
+        *server,
+    ]
 
 
 def fastmcp(port: int, shape: str, server: list[str]) -> list[str]:

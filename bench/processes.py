@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,11 @@ def say(text: str = "") -> None:
 
 def end_on_sigterm() -> None:
     """Let SIGTERM end this program as Ctrl-C does, so that what it has started is stopped."""
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def build() -> None:
@@ -43,7 +47,9 @@ def build() -> None:
         if program.exists() and program.stat().st_mtime >= newest:
             continue
         if compiler is None:
-            raise BenchError("no C compiler (cc, gcc or clang) on PATH; on Debian or Ubuntu: apt-get install gcc libc6-dev")
+            raise BenchError(
+                "no C compiler (cc, gcc or clang) on PATH; on Debian or Ubuntu: apt-get install gcc libc6-dev"
+            )
         command = [compiler, "-O2", "-Wall", "-o", str(program), *(str(HERE / source) for source in sources)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode:
@@ -63,7 +69,7 @@ def free_port() -> int:
 
 
 def private_environment(name: str) -> dict[str, str]:
-    """An environment whose state, cache and config directories are new, so that nothing of the user is read or written."""
+    """An environment with new state, cache and config directories: nothing of the user is read or written."""
     root = CACHE / "state" / name
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
@@ -82,7 +88,11 @@ class Pinning:
     def detect(cls, realtime: bool) -> "Pinning":
         """Pin when there are two cores to pin to; real-time priority only when asked for and permitted."""
         cores = shutil.which("taskset") is not None and (os.cpu_count() or 1) >= 2
-        permitted = realtime and shutil.which("chrt") is not None and not subprocess.call(["chrt", "-f", "1", "true"], stderr=subprocess.DEVNULL)
+        permitted = (
+            realtime
+            and shutil.which("chrt") is not None
+            and not subprocess.call(["chrt", "-f", "1", "true"], stderr=subprocess.DEVNULL)
+        )
         return cls(cores, permitted)
 
     def on(self, core: int, command: Sequence[str], priority: int = 1) -> list[str]:
@@ -112,7 +122,9 @@ def stop(process: subprocess.Popen[bytes], patience: float = 5.0) -> int:
 
 
 @contextlib.contextmanager
-def running(command: Sequence[str], log: str, environment: dict[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    command: Sequence[str], log: str, environment: dict[str, str] | None = None
+) -> Generator[subprocess.Popen[bytes], None, None]:
     """A process that runs as long as the block."""
     process = start(command, log, environment)
     try:
@@ -145,7 +157,7 @@ def reset_peak(pid: int) -> None:
 
 def open_files(pid: int) -> int:
     """The number of file descriptors of a process."""
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
 def descendants(pid: int) -> dict[int, tuple[str, str]]:

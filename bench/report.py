@@ -98,16 +98,44 @@ def number(value: float | None, unit: str = "", digits: int = 2) -> str:
 
 def print_table(rows: list[Row]) -> None:
     """One line a front and cell."""
-    titles = ["front", "cell", "rps", "p50 us", "p99 us", "MB/s", "of nginx rps", "of nginx MB/s", "added us", "added/nginx", "of direct", "polyplex is"]
+    titles = [
+        "front",
+        "cell",
+        "rps",
+        "p50 us",
+        "p99 us",
+        "MB/s",
+        "of nginx rps",
+        "of nginx MB/s",
+        "added us",
+        "added/nginx",
+        "of direct",
+        "polyplex is",
+    ]
     lines = [titles]
     for row in rows:
         shares = [number(row.share_of_nginx_rps), number(row.share_of_nginx_mb_s)]
-        figures = [number(row.rps, digits=0), number(row.p50_us, digits=0), number(row.p99_us, digits=0), number(row.mb_s, digits=0)]
-        ratios = [number(row.added_us, digits=0), number(row.added_to_nginx), number(row.share_of_direct, digits=4), number(row.multiple_of_peer, "x", 1)]
+        figures = [
+            number(row.rps, digits=0),
+            number(row.p50_us, digits=0),
+            number(row.p99_us, digits=0),
+            number(row.mb_s, digits=0),
+        ]
+        ratios = [
+            number(row.added_us, digits=0),
+            number(row.added_to_nginx),
+            number(row.share_of_direct, digits=4),
+            number(row.multiple_of_peer, "x", 1),
+        ]
         lines.append([row.front, row.cell, *figures, *shares, *ratios])
     widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
     for line in lines:
-        say("  ".join(text.ljust(width) if i < 2 else text.rjust(width) for i, (text, width) in enumerate(zip(line, widths, strict=True))))
+        say(
+            "  ".join(
+                text.ljust(width) if i < 2 else text.rjust(width)
+                for i, (text, width) in enumerate(zip(line, widths, strict=True))
+            )
+        )
 
 
 def bars(rows: list[Row], chosen: list[str], cells: list[str]) -> list[Bar]:
@@ -122,14 +150,36 @@ def bars(rows: list[Row], chosen: list[str], cells: list[str]) -> list[Bar]:
     for cell in cells:
         for front in (name for name in (fronts.HTTP_HTTP, fronts.HTTP_HTTP_MODERN) if name in chosen):
             if cell in SMALL:
-                demands.append(Bar(f"{front}, {cell}: share of nginx's rps", value(front, cell, lambda r: r.share_of_nginx_rps), NGINX_SHARE))
+                demands.append(
+                    Bar(
+                        f"{front}, {cell}: share of nginx's rps",
+                        value(front, cell, lambda r: r.share_of_nginx_rps),
+                        NGINX_SHARE,
+                    )
+                )
             if cell in LARGE:
-                demands.append(Bar(f"{front}, {cell}: share of nginx's MB/s", value(front, cell, lambda r: r.share_of_nginx_mb_s), NGINX_SHARE))
+                demands.append(
+                    Bar(
+                        f"{front}, {cell}: share of nginx's MB/s",
+                        value(front, cell, lambda r: r.share_of_nginx_mb_s),
+                        NGINX_SHARE,
+                    )
+                )
         if cell == "small c1" and fronts.HTTP_STDIO in chosen:
-            demands.append(Bar(f"{fronts.HTTP_STDIO}, {cell}: share of the direct rate", value(fronts.HTTP_STDIO, cell, lambda r: r.share_of_direct), STDIO_SHARE))
+            demands.append(
+                Bar(
+                    f"{fronts.HTTP_STDIO}, {cell}: share of the direct rate",
+                    value(fronts.HTTP_STDIO, cell, lambda r: r.share_of_direct),
+                    STDIO_SHARE,
+                )
+            )
         if cell == "small c16":
             demands += [
-                Bar(f"{front.compared} against {front.name}, {cell}", value(front.name, cell, lambda r: r.multiple_of_peer), PEER_MULTIPLE)
+                Bar(
+                    f"{front.compared} against {front.name}, {cell}",
+                    value(front.name, cell, lambda r: r.multiple_of_peer),
+                    PEER_MULTIPLE,
+                )
                 for front in FRONTS
                 if front.peer and front.name in chosen
             ]

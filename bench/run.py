@@ -11,7 +11,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,7 +20,21 @@ import msgspec
 import report
 from client import Refused, WrongAnswer, ready
 from fronts import FRONTS, Front, Site, make_site
-from processes import BenchError, Pinning, build, end_on_sigterm, free_port, log_tail, memory_kb, private_environment, program, running, say, start, stop
+from processes import (
+    BenchError,
+    Pinning,
+    build,
+    end_on_sigterm,
+    free_port,
+    log_tail,
+    memory_kb,
+    private_environment,
+    program,
+    running,
+    say,
+    start,
+    stop,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +50,27 @@ class Cell:
         """The loader's options for this load."""
         if self.kb:
             arguments = f'{{"kb":{self.kb}}}'
-            return ["--tool", "blob", "--arguments", arguments, "--at-least", str(self.kb << 10), "--width", str(self.width)]
+            return [
+                "--tool",
+                "blob",
+                "--arguments",
+                arguments,
+                "--at-least",
+                str(self.kb << 10),
+                "--width",
+                str(self.width),
+            ]
         text = "m" * 100
-        return ["--tool", "echo", "--arguments", f'{{"message":"{text}"}}', "--expects", text, "--width", str(self.width)]
+        return [
+            "--tool",
+            "echo",
+            "--arguments",
+            f'{{"message":"{text}"}}',
+            "--expects",
+            text,
+            "--width",
+            str(self.width),
+        ]
 
 
 CELLS = [
@@ -103,7 +135,7 @@ async def probe(port: int) -> None:
 
 
 @contextlib.contextmanager
-def started_fronts(site: Site, wanted: list[Front]) -> Iterator[list[Started]]:
+def started_fronts(site: Site, wanted: list[Front]) -> Generator[list[Started], None, None]:
     """All fronts that can be started; the others are named with the reason."""
     up: list[Started] = []
     try:
@@ -134,8 +166,12 @@ def measure_cell(site: Site, up: list[Started], cell: Cell, rounds: int, scale: 
             if front.name in failed or cell.name in front.skipped_cells:
                 continue
             try:
-                direct = load(site, front.side, front.era, direct_targets[front.side], cell, min(cell.seconds, 0.6) * scale)
-                figures[front.name] = load(site, front.side, front.era, one.target, cell, cell.seconds * scale * front.stretch)
+                direct = load(
+                    site, front.side, front.era, direct_targets[front.side], cell, min(cell.seconds, 0.6) * scale
+                )
+                figures[front.name] = load(
+                    site, front.side, front.era, one.target, cell, cell.seconds * scale * front.stretch
+                )
                 figures[report.direct_name(front.name)] = direct
             except BenchError as error:
                 failed.add(front.name)
@@ -147,7 +183,11 @@ def measure_cell(site: Site, up: list[Started], cell: Cell, rounds: int, scale: 
 def measure(arguments: argparse.Namespace) -> tuple[list[report.Row], list[report.Bar]]:
     """The whole run: its rows and what they say of the bars."""
     site = make_site(Pinning.detect(arguments.sched != "none"), arguments.polyplex)
-    chosen = [front for front in FRONTS if (arguments.peers or not front.peer) and (not arguments.only or front.name in arguments.only.split(","))]
+    chosen = [
+        front
+        for front in FRONTS
+        if (arguments.peers or not front.peer) and (not arguments.only or front.name in arguments.only.split(","))
+    ]
     cells = [cell for cell in CELLS if not arguments.cells or cell.name in arguments.cells.split(",")]
     rounds, scale = (arguments.rounds or 2, 0.4) if arguments.quick else (arguments.rounds or 3, 1.0)
     upstream = program("upstream")
@@ -157,7 +197,8 @@ def measure(arguments: argparse.Namespace) -> tuple[list[report.Row], list[repor
         running(site.pinning.on(0, [upstream, "--port", str(site.behind_port)], 2), "upstream-behind"),
         started_fronts(site, chosen) as up,
     ):
-        say(f"{rounds} rounds; {'pinned' if site.pinning.cores else 'not pinned'}, {'real-time' if site.pinning.realtime else 'usual'} priority")
+        pinned, priority = site.pinning.cores, "real-time" if site.pinning.realtime else "usual"
+        say(f"{rounds} rounds; {'pinned' if pinned else 'not pinned'}, {priority} priority")
         for cell in cells:
             measured = measure_cell(site, up, cell, rounds, scale * arguments.stretch)
             new = [row for one in up if (row := report.make_row(one.front, cell.name, measured))]
@@ -171,14 +212,25 @@ def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="2 short rounds: shows that all works, ratios are rough")
-    parser.add_argument("--peers", action="store_true", help="also mcp-proxy and FastMCP, installed under .cache/bench when missing")
+    parser.add_argument(
+        "--peers", action="store_true", help="also mcp-proxy and FastMCP, installed under .cache/bench when missing"
+    )
     parser.add_argument("--gate", action="store_true", help="exit with 1 when a bar is missed or was not measured")
     parser.add_argument("--json", metavar="FILE", help="write all rows and bars")
     parser.add_argument("--rounds", type=int, default=0, help="rounds per cell (3; 2 with --quick)")
     parser.add_argument("--stretch", type=float, default=1.0, help="multiply all measuring times")
-    parser.add_argument("--only", default="", help="fronts, by name, separated by commas: " + ", ".join(front.name for front in FRONTS))
-    parser.add_argument("--cells", default="", help="cells, by name, separated by commas: " + ", ".join(cell.name for cell in CELLS))
-    parser.add_argument("--sched", choices=["realtime", "none"], default="realtime", help="priority of measured processes, where permitted")
+    parser.add_argument(
+        "--only", default="", help="fronts, by name, separated by commas: " + ", ".join(front.name for front in FRONTS)
+    )
+    parser.add_argument(
+        "--cells", default="", help="cells, by name, separated by commas: " + ", ".join(cell.name for cell in CELLS)
+    )
+    parser.add_argument(
+        "--sched",
+        choices=["realtime", "none"],
+        default="realtime",
+        help="priority of measured processes, where permitted",
+    )
     parser.add_argument("--polyplex", default="", help="another command to run as polyplex")
     return parser.parse_args()
 

@@ -10,16 +10,18 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import msgspec
+import uvloop
 
 from client import Refused, WrongAnswer
 from configs import http_server, stdio_server, write_config
 from gateway import Running, Verdict, polyplex_command, serving
-from processes import BenchError, build, descendants, end_on_sigterm, log_tail, program, say, wait_gone
+from processes import BenchError, build, descendants, end_on_sigterm, log_tail, say, wait_gone
 from soak_clients import Crowd, Plan
 from soak_ledger import Ledger, grown
 from soak_upstreams import Upstreams
@@ -45,15 +47,25 @@ async def watch(gateway: Running, ledger: Ledger, calls: int) -> None:
         ledger.sample(gateway.pid)
         if step % 4 == 0:
             rate = ledger.done / (time.monotonic() - began)
-            say(f"{ledger.done:>9,} calls, {rate:,.0f}/s, {ledger.failed:,} failed, {ledger.samples[-1].rss_kb / 1024:.1f} MB, {ledger.samples[-1].files} files")
+            size = ledger.samples[-1]
+            say(
+                f"{ledger.done:>9,} calls, {rate:,.0f}/s, {ledger.failed:,} failed; "
+                f"{size.rss_kb / 1024:.1f} MB, {size.files} files"
+            )
 
 
-async def judge_end(gateway: Running, upstreams: Upstreams, verdict: Verdict, files_before: int, ledger: Ledger) -> None:
-    """After the last client: descriptors and children are what they were before the first."""
+async def judge_end(
+    gateway: Running, upstreams: Upstreams, verdict: Verdict, files_allowed: int, ledger: Ledger
+) -> None:
+    """After the last client: descriptors and children are as before the first, but for pooled connections."""
     await asyncio.sleep(1.0)
     ledger.sample(gateway.pid)
     children = descendants(gateway.pid)
-    verdict.at_most("file descriptors at the end, more than before the first client", ledger.samples[-1].files - files_before, FLAT_FILES)
+    verdict.at_most(
+        "file descriptors at the end (as at the start, with a pool for the HTTP upstreams)",
+        ledger.samples[-1].files,
+        files_allowed,
+    )
     verdict.at_most("zombies among its children", sum(state == "Z" for state, _ in children.values()), 0)
     verdict.at_most("children more than stdio upstreams", len(children) - len(upstreams.pipes), 0)
 
@@ -63,8 +75,8 @@ async def judge_shutdown(gateway: Running, verdict: Verdict) -> None:
     family = set(descendants(gateway.pid))
     began = time.monotonic()
     gateway.process.send_signal(signal.SIGTERM)
-    while gateway.process.poll() is None and time.monotonic() - began < 20:
-        await asyncio.sleep(0.02)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        await asyncio.to_thread(gateway.process.wait, 20)
     verdict.at_most("seconds from SIGTERM to its end", time.monotonic() - began, 15, "s")
     left = await asyncio.to_thread(wait_gone, family, 2.0)
     verdict.at_most("children left after its end", len(left), 0)
@@ -85,8 +97,16 @@ def judge(ledger: Ledger, verdict: Verdict, plan: Plan) -> None:
     files = [float(sample.files) for sample in ledger.samples[:-1]]
     allowed = FLAT_MB + ledger.sessions_left_open * SESSION_KB / 1024
     slope = grown(memory) / max(plan.calls * 0.6, 1) * 1e6
-    say(f"         memory after warm-up {memory[len(memory) // 4]:.1f} MB, at the end {memory[-1]:.1f} MB, slope {slope:+.2f} MB per million calls")
-    verdict.at_most(f"memory grown since warm-up ({ledger.sessions_left_open} sessions were left open)", grown(memory), allowed, "MB")
+    say(
+        f"         memory after warm-up {memory[len(memory) // 4]:.1f} MB, at the end {memory[-1]:.1f} MB, "
+        f"slope {slope:+.2f} MB per million calls"
+    )
+    verdict.at_most(
+        f"memory grown since warm-up ({ledger.sessions_left_open} sessions were left open)",
+        grown(memory),
+        allowed,
+        "MB",
+    )
     verdict.at_most("file descriptors grown since warm-up", grown(files), FLAT_FILES)
 
 
@@ -108,10 +128,14 @@ async def measure(polyplex: list[str], verdict: Verdict, plan: Plan, kills: int)
                 await crowd.run()
                 ledger.finish()
             seconds = time.monotonic() - began
-            say(f"{ledger.done:,} calls in {seconds:.0f} s, {ledger.failed:,} failed and said so, {ledger.abandoned:,} abandoned by their client")
+            say(
+                f"{ledger.done:,} calls in {seconds:.0f} s, {ledger.failed:,} failed and said so, "
+                f"{ledger.abandoned:,} abandoned by their client"
+            )
             say(f"{crowd.opened:,} sessions: {crowd.summary()}; {upstreams.killed} kills")
             judge(ledger, verdict, plan)
-            await judge_end(gateway, upstreams, verdict, files_before, ledger)
+            files_allowed = files_before + plan.clients * len(upstreams.ports) + FLAT_FILES
+            await judge_end(gateway, upstreams, verdict, files_allowed, ledger)
             await judge_shutdown(gateway, verdict)
 
 
@@ -122,7 +146,9 @@ def main() -> int:
     parser.add_argument("--reconnects", type=int, default=1_000)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--clients", type=int, default=16, help="clients at the same time")
-    parser.add_argument("--patience", type=float, default=90.0, help="seconds after which a call counts as never answered")
+    parser.add_argument(
+        "--patience", type=float, default=90.0, help="seconds after which a call counts as never answered"
+    )
     parser.add_argument("--polyplex", default="", help="another command to run as polyplex")
     parser.add_argument("--json", metavar="FILE", help="write all figures")
     arguments = parser.parse_args()
@@ -131,12 +157,8 @@ def main() -> int:
     end_on_sigterm()
     try:
         build()
-        program("upstream")
-        with contextlib.suppress(ImportError):
-            import uvloop
-
-            asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-        asyncio.run(measure(polyplex_command(arguments.polyplex), verdict, plan, arguments.kills))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(measure(polyplex_command(arguments.polyplex), verdict, plan, arguments.kills))
     except (BenchError, Refused, WrongAnswer, OSError) as error:
         say(f"failed: {error!r}\n{log_tail('soak')}")
         return 1

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from client import HttpClient, Message, Refused, StdioClient, WrongAnswer
+from client import HttpClient, Message, Refused, StdioClient, WrongAnswer, until_listed
 from processes import descendants, private_environment, wait_gone
 from soak_ledger import Ledger
 
@@ -94,7 +94,9 @@ class Crowd:
         async with asyncio.timeout(self.plan.patience):
             await client.open()
         try:
-            for _ in range(self.take(self.per_session)):
+            for _ in range(self.per_session):
+                if not self.take(1):
+                    break
                 await self.one_call(client.call)
             if ending == "delete":
                 async with asyncio.timeout(self.plan.patience):
@@ -121,8 +123,7 @@ class Crowd:
         try:
             async with asyncio.timeout(self.plan.patience):
                 await client.open()
-                while len((await client.request("tools/list", {}))["result"]["tools"]) < 2 * len(self.upstreams):
-                    await asyncio.sleep(0.05)
+                await until_listed(client, 2 * len(self.upstreams))
             family = set(descendants(client.pid))
             wanted = self.take(min(self.per_session, STDIO_CALLS))
             for start in range(0, wanted, 8):

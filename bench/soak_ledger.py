@@ -39,6 +39,7 @@ class Ledger:
     samples: list[Sample] = field(default_factory=lambda: list[Sample]())
     killed_at: dict[str, float] = field(default_factory=lambda: dict[str, float]())
     down: set[str] = field(default_factory=lambda: set[str]())
+    finished: bool = False
     marks: list[tuple[int, asyncio.Event]] = field(default_factory=lambda: list[tuple[int, asyncio.Event]]())
 
     def sample(self, pid: int) -> None:
@@ -58,7 +59,7 @@ class Ledger:
 
     async def reached(self, calls: int) -> None:
         """Wait until that many calls are over."""
-        if self.done >= calls:
+        if self.finished or self.done >= calls:
             return
         event = asyncio.Event()
         self.marks.append((calls, event))
@@ -67,6 +68,7 @@ class Ledger:
 
     def finish(self) -> None:
         """The clients have ended: nobody waits for more calls."""
+        self.finished = True
         for _, event in self.marks:
             event.set()
 
@@ -92,5 +94,9 @@ class Ledger:
     def book_silence(self, upstream: str, error: BaseException) -> None:
         """Book a call that got no answer, or one that breaks the protocol."""
         self.count()
-        kind = "broken answer" if isinstance(error, WrongAnswer) else f"no answer in {self.patience:.0f} s or connection lost"
+        kind = (
+            "broken answer"
+            if isinstance(error, WrongAnswer)
+            else f"no answer in {self.patience:.0f} s or connection lost"
+        )
         self.wrong.append(f"{upstream}: {kind}: {error!r}")

@@ -31,7 +31,9 @@ class Upstreams:
             self.start_http(name)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for process in self.processes.values():
             stop(process)
 
@@ -52,7 +54,11 @@ class Upstreams:
             self.killed += 1
             return
         for _ in range(500):
-            found = [pid for pid, (state, text) in descendants(gateway_pid).items() if state != "Z" and f"upstream-{name} " in text]
+            found = [
+                pid
+                for pid, (state, text) in descendants(gateway_pid).items()
+                if state != "Z" and f"upstream-{name} " in text
+            ]
             if found:
                 ledger.note_kill(name)
                 os.kill(found[0], signal.SIGKILL)

@@ -79,7 +79,9 @@ async def usable(port: int, names: list[str], began: float) -> tuple[float, floa
     return time.monotonic() - began, first[0], first[1]
 
 
-async def through_polyplex(polyplex: list[str], config: str, names: list[str], environment: dict[str, str]) -> tuple[float, float, int]:
+async def through_polyplex(
+    polyplex: list[str], config: str, names: list[str], environment: dict[str, str]
+) -> tuple[float, float, int]:
     """Start polyplex anew and time it."""
     port = free_port()
     began = time.monotonic()
@@ -110,7 +112,9 @@ async def measure(polyplex: list[str], verdict: Verdict, slowest: float) -> None
 def main() -> int:
     """Measure, print, judge; 1 when the limit is passed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--slowest", type=float, default=2.0, help="seconds that the slowest server sleeps before it answers")
+    parser.add_argument(
+        "--slowest", type=float, default=2.0, help="seconds that the slowest server sleeps before it answers"
+    )
     parser.add_argument("--polyplex", default="", help="another command to run as polyplex")
     parser.add_argument("--json", metavar="FILE", help="write all figures")
     arguments = parser.parse_args()
