@@ -110,14 +110,13 @@ class StdioEndpointTransport:
         """Return a duplicate of stdout, and let stdout itself lead to stderr."""
         # What was printed before belongs to stderr as well, so it is flushed only after the switch.
         output = os.dup(self._stdout_fd)
-        try:
-            os.dup2(self._stderr_fd, self._stdout_fd)
-        except OSError:  # there is no stderr
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stdout_fd)
+        # Started without stderr, its number may by now be that of anything.
+        nowhere = os.open(os.devnull, os.O_WRONLY) if sys.__stderr__ is None else -1
+        os.dup2(self._stderr_fd if nowhere < 0 else nowhere, self._stdout_fd)
+        if nowhere >= 0:
             os.close(nowhere)
-        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - it is None under pythonw
-            sys.stdout.flush()
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()
         return output
 
     async def _open_output(self, output: int, *, threaded: bool) -> None:

@@ -10,12 +10,12 @@ MAX_LINES: Final = 200
 MAX_BYTES: Final = 64 << 10
 
 ESCAPE_SEQUENCE: Final = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]?"  # CSI: colours, cursor
     r"|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, DCS and other strings: titles, links
-    r"|[ -/]*[0-~])"  # two-byte sequences
+    r"|[ -/]*[0-~]?)"  # two-byte sequences
 )
 # Controls of C0 and C1, and the marks that turn the direction of text, with which a line can pretend to be another.
-CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+CONTROL: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 LINE_END: Final = re.compile(rb"[\r\n]+")
 
 
