@@ -59,6 +59,12 @@ def passes(checks: list[Check] | None) -> bool:
     return bool(checks) and all(check.status != "FAILURE" for check in checks)
 
 
+def flawless(checks: list[Check]) -> bool:
+    """Whether every check of a scenario is SUCCESS."""
+    good, total = counts(checks)
+    return good == total
+
+
 def losses(direct: Results, through: Results, wanted: Requirements) -> list[Loss]:
     """Every loss, in the order of the scenarios."""
     found: list[Loss] = []

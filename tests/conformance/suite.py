@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ class Suite:
         return {name: [*checks, ended] for name, checks in results.items()}
 
     async def _run(self, arguments: list[str], folder: Path) -> str:
+        shutil.rmtree(folder, ignore_errors=True)
         process = await asyncio.create_subprocess_exec(
             str(self.node),
             str(self.script),
