@@ -11,6 +11,7 @@ import pytest
 from polyplex.errors import UpstreamLost, UpstreamUnavailable
 from polyplex.transports.stdio import ChildProcess, ExitReason, ExitStatus
 from tests.process.children import DEADLINE_SECONDS, ECHO, Recorder, gone, is_alive, running, write_script
+from tests.process.conftest import LoopFactory
 
 pytestmark = pytest.mark.usefixtures("loop_factory")
 IGNORE_EOF = "while True: time.sleep(60)\n"
@@ -370,3 +371,39 @@ async def test_the_child_sees_its_environment_and_directory_only(tmp_path: Path)
         assert cwd == str(tmp_path).encode()
         assert leads == b"True"
         assert descriptors == b"[0, 1, 2]"
+
+
+def test_a_loop_that_is_torn_down_leaves_no_child(tmp_path: Path, loop_factory: LoopFactory) -> None:
+    script = write_script(tmp_path, "say('up')\n" + IGNORE_EOF)
+
+    async def start_and_leave() -> int:
+        recorder = Recorder(script)
+        await recorder.child.start()
+        await recorder.frames_until(1)
+        assert recorder.child.pid is not None
+        return recorder.child.pid
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        pid = runner.run(start_and_leave())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_a_start_that_is_cancelled_leaves_no_child(tmp_path: Path) -> None:
+    marker = tmp_path / "pid"
+    script = write_script(tmp_path, f"open({str(marker)!r}, 'w').write(str(os.getpid()))\n" + IGNORE_EOF)
+    recorder = Recorder(script)
+    starting = asyncio.create_task(recorder.child.start())
+    await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert recorder.child.pid is not None
+    await gone(recorder.child.pid)
+    assert not recorder.exits
+
+
+async def test_start_twice_is_refused(tmp_path: Path) -> None:
+    async with running(write_script(tmp_path, ECHO)) as recorder:
+        with pytest.raises(RuntimeError, match="started before"):
+            await recorder.child.start()

@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Final
 
 from polyplex.errors import UpstreamLost, UpstreamUnavailable
@@ -101,7 +101,7 @@ class ChildProcess:
         ours = [our_in, our_out, our_err]
         try:
             group = self._spawn(program, child_in, child_out, child_err)
-            await self._connect(ours)
+            await _uncancelled(self._connect(ours))
         except BaseException:
             self._abandon()
             for fd in ours:
@@ -186,6 +186,10 @@ class ChildProcess:
             self._exit_watch.close()
         if self._group is not None:
             self._group.forget()
+        self._writer.abort()
+        self._reader.close()
+        if self._stderr_transport is not None:
+            self._stderr_transport.close()
 
     def _note_exit(self) -> None:
         self._exited.set()
@@ -263,6 +267,16 @@ class ChildProcess:
         except Exception as error:  # noqa: BLE001 - whatever the owner did wrong
             context = {"message": f"the exit of {self.name} could not be handled", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
+
+
+async def _uncancelled(work: Coroutine[None, None, None]) -> None:
+    """Finish `work` even when cancelled meanwhile: a loop that is interrupted in it loses track of descriptors."""
+    task = asyncio.create_task(work)  # noqa: TID251 - awaited
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
 
 
 async def _within(seconds: float, event: asyncio.Event) -> bool:
