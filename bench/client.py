@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -252,6 +253,8 @@ class StdioClient(asyncio.SubprocessProtocol):
 
     async def request(self, method: str, params: Message | None = None) -> Message:
         """One request and its answer."""
+        if self.ended.is_set():
+            raise WrongAnswer("the stdio server has ended")
         self.last_id += 1
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self.waiting[self.last_id] = future
@@ -288,8 +291,8 @@ async def until_listed(client: HttpClient | StdioClient, tools: int) -> None:
         await asyncio.sleep(0.05)
 
 
-async def ready(port: int, tools: int = 1, seconds: float = 60) -> HttpClient:
-    """A client of the endpoint, as soon as it lists that many tools. Raises TimeoutError."""
+async def ready(port: int, tools: int, process: subprocess.Popen[bytes], seconds: float = 60) -> HttpClient:
+    """A client of the endpoint, as soon as it lists that many tools. Raises TimeoutError, at once if the process ended."""
     async with asyncio.timeout(seconds):
         while True:
             client = HttpClient(port)
@@ -297,6 +300,8 @@ async def ready(port: int, tools: int = 1, seconds: float = 60) -> HttpClient:
                 await client.open()
                 await until_listed(client, tools)
                 return client
-            except (OSError, EOFError, Refused, KeyError):
+            except (OSError, EOFError, Refused, KeyError) as error:
                 client.drop()
+                if process.poll() is not None:
+                    raise TimeoutError(f"it ended with status {process.returncode}") from error
                 await asyncio.sleep(0.05)

@@ -38,9 +38,9 @@ async def serving(polyplex: list[str], config: str, name: str, tools: int) -> As
     process = start(command, name, private_environment(name))
     try:
         try:
-            client = await ready(port, tools)
+            client = await ready(port, tools, process)
         except TimeoutError as error:
-            raise BenchError(f"polyplex did not list {tools} tools in 60 s:\n{log_tail(name)}") from error
+            raise BenchError(f"polyplex did not list {tools} tools: {error}\n{log_tail(name)}") from error
         yield Running(process, port, client)
         client.drop()
     finally:

@@ -141,8 +141,8 @@ async def measure(polyplex: list[str], verdict: Verdict, sessions: int) -> None:
     """All figures."""
     await measure_idle(polyplex, verdict, sessions)
     port = free_port()
-    with running([program("upstream"), "--port", str(port)], "memory-upstream"):
-        (await ready(port, tools=2, seconds=10)).drop()
+    with running([program("upstream"), "--port", str(port)], "memory-upstream") as upstream:
+        (await ready(port, 2, upstream, seconds=10)).drop()
         await measure_large_over_http(polyplex, verdict, http_server(port), "http->http")
         await measure_large_over_http(
             polyplex, verdict, http_server(port), "http->http, the client pauses 2 s before it reads", pause=2

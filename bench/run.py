@@ -121,7 +121,7 @@ def start_front(site: Site, front: Front) -> Started:
     began = time.monotonic()
     process = start(command, log, environment)
     try:
-        asyncio.run(probe(port))
+        asyncio.run(probe(port, process))
     except (TimeoutError, OSError, Refused, WrongAnswer) as error:
         stop(process)
         raise BenchError(f"did not answer: {error!r}\n{log_tail(log)}") from error
@@ -129,9 +129,9 @@ def start_front(site: Site, front: Front) -> Started:
     return Started(front, [f"http://127.0.0.1:{port}/mcp"], process)
 
 
-async def probe(port: int) -> None:
+async def probe(port: int, process: subprocess.Popen[bytes]) -> None:
     """Wait until the endpoint lists the upstream's two tools."""
-    (await ready(port, tools=2, seconds=60)).drop()
+    (await ready(port, 2, process)).drop()
 
 
 @contextlib.contextmanager

@@ -107,7 +107,7 @@ def judge(ledger: Ledger, verdict: Verdict, plan: Plan) -> None:
         allowed,
         "MB",
     )
-    verdict.at_most("file descriptors grown since warm-up", grown(files), FLAT_FILES)
+    verdict.at_most("file descriptors grown since warm-up", grown(files), FLAT_FILES + plan.clients)
 
 
 async def measure(polyplex: list[str], verdict: Verdict, plan: Plan, kills: int) -> None:

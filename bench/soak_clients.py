@@ -19,6 +19,10 @@ Call = Callable[[str, Message], Awaitable[Message]]
 LOST = (TimeoutError, OSError, EOFError, Refused, WrongAnswer, asyncio.IncompleteReadError)
 
 
+class SessionBroken(Exception):
+    """A call got no good answer, which is booked; the session is given up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How much is done."""
@@ -63,6 +67,8 @@ class Crowd:
             self.endings[ending] += 1
             try:
                 await (self.stdio_session() if ending == "stdio" else self.http_session(ending))
+            except SessionBroken:
+                await asyncio.sleep(0.1)
             except LOST as error:
                 self.ledger.wrong.append(f"session that ends by {ending}: {error!r}")
                 await asyncio.sleep(0.1)
@@ -74,7 +80,7 @@ class Crowd:
         return taken
 
     async def one_call(self, call: Call) -> None:
-        """One call with a text of its own, to the upstreams in turn. Raises what broke the connection."""
+        """One call with a text of its own, to the upstreams in turn. Raises SessionBroken."""
         self.serial += 1
         upstream = self.upstreams[self.serial % len(self.upstreams)]
         text = f"{self.serial}:{upstream}:{PADDING}"
@@ -84,7 +90,7 @@ class Crowd:
                 answer = await call(f"{upstream}__echo", {"message": text})
         except LOST as error:
             self.ledger.book_silence(upstream, error)
-            raise
+            raise SessionBroken from error
         if not self.ledger.book(upstream, text, began, answer):
             await asyncio.sleep(0.02)
 

@@ -50,7 +50,7 @@ class Upstreams:
             self.processes[name].send_signal(signal.SIGKILL)
             self.processes[name].wait()
             self.start_http(name)
-            (await ready(self.ports[name], tools=2, seconds=10)).drop()
+            (await ready(self.ports[name], 2, self.processes[name], seconds=10)).drop()
             self.killed += 1
             return
         for _ in range(500):
