@@ -292,7 +292,7 @@ async def until_listed(client: HttpClient | StdioClient, tools: int) -> None:
 
 
 async def ready(port: int, tools: int, process: subprocess.Popen[bytes], seconds: float = 60) -> HttpClient:
-    """A client of the endpoint, as soon as it lists that many tools. Raises TimeoutError, at once if the process ended."""
+    """A client of the endpoint once it lists that many tools. Raises TimeoutError, at once if the process ended."""
     async with asyncio.timeout(seconds):
         while True:
             client = HttpClient(port)
