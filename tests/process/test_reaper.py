@@ -40,7 +40,10 @@ async def main():
         await reported.wait()
         children.append(child)
     print("reaper", current_reaper().pid, flush=True)
-    await asyncio.Event().wait()
+    if {ends}:
+        await asyncio.gather(*(child.stop() for child in children))
+    else:
+        await asyncio.Event().wait()
 
 with asyncio.Runner(loop_factory={loop}.new_event_loop) as runner:
     runner.run(main())
@@ -51,7 +54,7 @@ with asyncio.Runner(loop_factory={loop}.new_event_loop) as runner:
 async def test_children_and_grandchildren_of_a_killed_parent_vanish(tmp_path: Path, loop: str) -> None:
     scripts = [write_script(tmp_path, STUBBORN, "stubborn.py"), write_script(tmp_path, ECHO, "tame.py")]
     parent = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PARENT.format(loop=loop), *map(str, scripts), stdout=subprocess.PIPE
+        sys.executable, "-c", PARENT.format(loop=loop, ends=False), *map(str, scripts), stdout=subprocess.PIPE
     )
     pids: list[int] = []
     reaper = 0
@@ -69,6 +72,19 @@ async def test_children_and_grandchildren_of_a_killed_parent_vanish(tmp_path: Pa
     parent.kill()
     await parent.wait()
     await gone(*pids, reaper)
+
+
+async def test_the_helper_ends_with_a_parent_that_ends_normally(tmp_path: Path) -> None:
+    source = PARENT.format(loop="uvloop", ends=True)
+    script = write_script(tmp_path, ECHO)
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "error", "-c", source, str(script), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        stdout, stderr = await parent.communicate()
+    assert (parent.returncode, stderr) == (0, b"")
+    assert stdout.split()[:2] == [b"0", b"reaper"]
+    await gone(int(stdout.split()[2]))
 
 
 async def test_one_helper_serves_all_and_comes_again_when_it_dies(tmp_path: Path) -> None:

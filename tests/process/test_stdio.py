@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from polyplex.errors import UpstreamLost, UpstreamUnavailable
 from polyplex.transports.stdio import ChildProcess, ExitReason, ExitStatus
+from polyplex.transports.stdio.process_group import only_zombies
+from polyplex.transports.stdio.reaper import signal_group
 from tests.process.children import DEADLINE_SECONDS, ECHO, Recorder, gone, is_alive, running, write_script
 from tests.process.conftest import LoopFactory
 
@@ -401,6 +404,28 @@ async def test_a_start_that_is_cancelled_leaves_no_child(tmp_path: Path) -> None
     assert recorder.child.pid is not None
     await gone(recorder.child.pid)
     assert not recorder.exits
+
+
+async def test_the_exit_is_noticed_without_process_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    async with running(write_script(tmp_path, "say('last')\nos._exit(4)")) as recorder:
+        assert await recorder.exit() == ExitStatus(ExitReason.EXITED, 4)
+        assert recorder.frames == [b"last"]
+    async with running(write_script(tmp_path, ECHO)) as recorder:
+        await recorder.stop()
+        assert recorder.exits == [ExitStatus(ExitReason.STOPPED, 0)]
+
+
+async def test_a_group_of_zombies_counts_as_gone() -> None:
+    process = subprocess.Popen(["sh", "-c", "exit 0"], start_new_session=True)  # noqa: ASYNC220 - no loop may collect it
+    try:
+        await gone(process.pid)
+        assert signal_group(process.pid, 0)
+        assert only_zombies(process.pid)
+        assert not only_zombies(os.getpgid(0))
+    finally:
+        process.wait()
+    assert not only_zombies(process.pid)
 
 
 async def test_start_twice_is_refused(tmp_path: Path) -> None:
