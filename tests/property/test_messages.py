@@ -135,7 +135,7 @@ def test_an_envelope_is_accepted_exactly_when_it_is_one(case: tuple[list[tuple[s
         assert raw(getattr(message, name)) == values[name].encode()
 
 
-REPEATABLE = st.sampled_from([*KEYS, "", "x", "vendor"])
+REPEATABLE = st.just("id") | st.sampled_from([*KEYS, "", "x", "vendor"])
 
 
 @given(st.data(), REPEATABLE, st.booleans())
@@ -191,6 +191,23 @@ def test_fields_keep_the_bytes_of_every_value(fields: dict[str, str], data: st.D
     assert {key: bytes(value) for key, value in jsonrpc.decode_fields(frame).items()} == {
         key: value.encode() for key, value in fields.items()
     }
+
+
+@given(st.dictionaries(TEXT, RAW_VALUES, max_size=4), TEXT, RAW_VALUES, st.data())
+def test_params_are_refused_exactly_when_a_key_is_repeated(
+    fields: dict[str, str], extra: str, value: str, data: st.DataObject
+) -> None:
+    key = data.draw(st.sampled_from([*fields, extra]))
+    pairs = data.draw(st.permutations([*fields.items(), (key, value)]))
+    spelled = data.draw(envelopes(pairs))
+    compact = ("{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in pairs) + "}").encode()
+    for frame in (spelled, compact):
+        try:
+            read = jsonrpc.decode_params(frame)
+        except RemoteProtocolError as error:
+            assert key in fields and error.code == jsonrpc.INVALID_PARAMS
+        else:
+            assert key not in fields and len(read) == len(pairs)
 
 
 @given(st.text(), RAW_VALUES)

@@ -168,6 +168,13 @@ def _least_size(message: Message, size: int) -> int:
 
 def refuse_duplicate_keys(frame: bytes) -> None:
     """Raise `RemoteProtocolError` where the outermost object names a key twice: readers would disagree on its value."""
+    repeated = _repeated_keys(frame)
+    if repeated:
+        identifier = NULL if "id" in repeated else _exact_id(frame)
+        raise RemoteProtocolError(f"the key {repeated[0]!r} appears twice", id=identifier)
+
+
+def _repeated_keys(frame: bytes | Raw) -> list[str]:
     duplicate: list[str] = []
 
     def note(pairs: list[tuple[str, object]]) -> None:
@@ -175,12 +182,10 @@ def refuse_duplicate_keys(frame: bytes) -> None:
         duplicate[:] = [key for key, _ in pairs if key in seen or seen.add(key)]
 
     try:
-        json.loads(frame, object_pairs_hook=note, parse_int=str, parse_float=str)
+        json.loads(bytes(frame), object_pairs_hook=note, parse_int=str, parse_float=str)
     except (ValueError, RecursionError) as error:
         raise RemoteProtocolError(f"not JSON: {error}", code=PARSE_ERROR) from None
-    if duplicate:
-        identifier = NULL if "id" in duplicate else _exact_id(frame)
-        raise RemoteProtocolError(f"the key {duplicate[0]!r} appears twice", id=identifier)
+    return duplicate
 
 
 def _exact_id(frame: bytes) -> bytes:
@@ -208,6 +213,25 @@ def decode_fields(raw: Raw | bytes) -> Fields:
         return _decode_fields(raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise RemoteProtocolError(f"expected a JSON object: {error}", code=INVALID_PARAMS) from None
+
+
+def decode_params(raw: Raw | bytes) -> Fields:
+    """The members of a request's params, values left raw.
+
+    Raises `RemoteProtocolError` (-32602) for anything but an object, and for a key that appears twice: the server
+    could read another one than the one that was routed and authorized.
+    """
+    fields = decode_fields(raw)
+    if not fields:
+        return fields
+    keys, values = sum(map(len, fields)), sum(map(len, map(memoryview, fields.values())))
+    spare = len(memoryview(raw)) - keys - values - 4 * len(fields) - 1
+    least = len('"":0,')
+    if spare >= least and spare >= least + min(map(len, fields)):
+        repeated = _repeated_keys(raw)
+        if repeated:
+            raise RemoteProtocolError(f"the key {repeated[0]!r} appears twice in params", code=INVALID_PARAMS)
+    return fields
 
 
 def decode_text(raw: Raw | bytes) -> str:

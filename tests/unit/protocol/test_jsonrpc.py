@@ -326,3 +326,59 @@ def test_one_line_has_no_raw_breaks() -> None:
     assert json.loads(flat) == json.loads(pretty)
     untouched = b'{"a":1}'
     assert jsonrpc.one_line(untouched) is untouched
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        b'{"name":"a","name":"b"}',
+        b'{"name":"a","n\\u0061me":"b"}',
+        b'{"name":"a","arguments":{},"name":"b"}',
+        b'{"name": "a", "arguments": {}, "name": "b"}',
+        b'{"a":1,"a":2}',
+        b'{"":1,"":2}',
+        b'{"name":"a","x":1,"x":1}',
+        '{"é":1,"é":2}'.encode(),
+        b'{"id":1,"id":2}',
+    ],
+)
+def test_params_that_name_a_member_twice_are_refused(params: bytes) -> None:
+    for form in (params, Raw(params)):
+        with pytest.raises(RemoteProtocolError, match="twice") as caught:
+            jsonrpc.decode_params(form)
+        assert (caught.value.code, caught.value.id) == (INVALID_PARAMS, b"null")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        b"{}",
+        b"{       }",
+        b'{"name":"a","arguments":{"name":1,"name":2}}',
+        b'{\n    "name": "a",\n    "arguments": {}\n}',
+        b'{"a" : 1, "b" : 2, "c" : 3, "d" : 4}',
+    ],
+)
+def test_params_without_repeats_are_read_as_fields(params: bytes) -> None:
+    assert jsonrpc.decode_params(params) == jsonrpc.decode_fields(params)
+
+
+@pytest.mark.parametrize("params", [b"[]", b"1", b"{", b"null"])
+def test_params_that_are_no_object_are_invalid(params: bytes) -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        jsonrpc.decode_params(params)
+    assert caught.value.code == INVALID_PARAMS
+
+
+def test_spaced_params_of_a_call_never_reach_the_slow_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(frame: bytes) -> list[str]:
+        raise AssertionError(frame)
+
+    monkeypatch.setattr(jsonrpc, "_repeated_keys", slow)
+    jsonrpc.decode_params(json.dumps({"name": "a", "arguments": {"x": 1}, "_meta": {"progressToken": 1}}).encode())
+
+
+def test_repeats_are_looked_for_in_json_alone() -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        jsonrpc.refuse_duplicate_keys(b"{")
+    assert caught.value.code == PARSE_ERROR
