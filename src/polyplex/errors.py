@@ -71,5 +71,9 @@ class UpstreamTimeout(UpstreamError):
     """The server did not answer in time."""
 
 
+class UpstreamRefused(UpstreamError):
+    """The server answered that it will not carry the request out; sending it again would not help."""
+
+
 class UpstreamLost(UpstreamError):
     """The connection broke after the request was sent; whether it ran is unknown."""

@@ -142,12 +142,15 @@ def _same_whole(expected: str, actual: str) -> bool:
     return wanted is not None and given is not None and int(wanted[1]) == int(given[1])
 
 
-def check_request(headers: Mapping[str, str], method: str, fields: Fields, revision: str) -> None:
+def check_request(headers: Mapping[str, str], method: str, fields: Fields, revision: str | None) -> None:
     """Compare the mirrored headers of a modern request with its body ("Server Validation").
+
+    `revision` is that of the body; None, where it has none, leaves that header to whoever misses the revision.
 
     Raises `RpcError` -32020 naming the header that is missing, malformed or different, -32602 for a name that is none.
     """
-    _compare(headers, REVISION, revision, encoded=False)
+    if revision is not None:
+        _compare(headers, REVISION, revision, encoded=False)
     _compare(headers, METHOD, method, encoded=False)
     key = NAMED_METHODS.get(method)
     if key is not None:

@@ -1,0 +1,96 @@
+"""Running calls: one task each, exactly one answer each."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from polyplex.downstream.session import MAX_CALLS, Call, Gateway
+from polyplex.protocol import jsonrpc
+from polyplex.transports.exchange import Reply
+
+log = logging.getLogger("polyplex.downstream")
+Answer = Callable[[Call, Reply], None]
+
+
+def run_call(gateway: Gateway, call: Call, answer: Answer, unanswered: Callable[[Call], None]) -> None:
+    """Start a call. `answer` gets its reply; `unanswered` is called instead where the client cancelled it."""
+    calls = call.session.calls
+    if call.id in calls:
+        answer(call, Reply.failure(jsonrpc.INVALID_REQUEST, "a request with this id is under way already"))
+        return
+    if len(calls) >= MAX_CALLS:
+        answer(call, Reply.failure(jsonrpc.INTERNAL_ERROR, f"too many requests under way; at most {MAX_CALLS}"))
+        return
+    calls[call.id] = call
+    call.task = asyncio.get_running_loop().create_task(_run(gateway, call, answer, unanswered))
+
+
+async def _run(gateway: Gateway, call: Call, answer: Answer, unanswered: Callable[[Call], None]) -> None:
+    try:
+        reply = await gateway.handle(call)
+    except asyncio.CancelledError:
+        call.session.calls.pop(call.id, None)
+        unanswered(call)
+        return
+    except Exception:
+        log.exception("the request %s failed inside polyplex", call.method)
+        reply = Reply.failure(jsonrpc.INTERNAL_ERROR, "polyplex failed; its log says more")
+    call.session.calls.pop(call.id, None)
+    answer(call, reply)
+
+
+def response_frame(call: Call, reply: Reply) -> bytes:
+    """The whole response as one frame; not for streams."""
+    if reply.result is not None:
+        return jsonrpc.response(call.id, reply.result)
+    return jsonrpc.error_response(call.id, reply.error or jsonrpc.error_object(jsonrpc.INTERNAL_ERROR, "no answer"))
+
+
+async def gathered(reply: Reply) -> Reply:
+    """The reply with its stream read to the end, for a front that needs it whole."""
+    if reply.stream is None:
+        return reply
+    body = (await reply.stream.read()).rstrip()
+    return Reply(result=body[:-1])
+
+
+class Batch:
+    """A batch of revision 2025-03-26: its responses leave together, as an array, once the last one is there."""
+
+    def __init__(self, size: int, finished: Callable[[bytes | None], None]) -> None:
+        self._left = size
+        self._finished = finished
+        self._frames: list[bytes] = []
+        self._readers: set[asyncio.Task[None]] = set()
+
+    def add(self, frame: bytes | None) -> None:
+        """A member is done; `frame` is its response, None for what gets none."""
+        if frame is not None:
+            self._frames.append(frame)
+        self._left -= 1
+        if self._left == 0:
+            self._finished(b"[" + b",".join(self._frames) + b"]" if self._frames else None)
+
+    def answer(self, call: Call, reply: Reply) -> None:
+        """The answer callback for the calls of the batch."""
+        if reply.stream is None:
+            self.add(response_frame(call, reply))
+            return
+        task = asyncio.get_running_loop().create_task(self._gather(call, reply))
+        self._readers.add(task)
+        task.add_done_callback(self._readers.discard)
+
+    async def _gather(self, call: Call, reply: Reply) -> None:
+        self.add(response_frame(call, await whole_reply(reply)))
+
+    def unanswered(self, call: Call) -> None:
+        """A cancelled member gets no response."""
+        self.add(None)
+
+
+async def whole_reply(reply: Reply) -> Reply:
+    """As `gathered`, but a body that is cut short becomes an error: the call is answered whatever happens."""
+    try:
+        return await gathered(reply)
+    except Exception as error:  # noqa: BLE001
+        return Reply.failure(jsonrpc.INTERNAL_ERROR, f"the result was cut short: {error}")

@@ -1,0 +1,203 @@
+"""Streamable HTTP for legacy clients (2025-03-26 to 2025-11-25): sessions, POST, the general stream, DELETE."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from msgspec import UNSET
+
+from polyplex.downstream.calls import Batch, run_call
+from polyplex.downstream.http_calls import HttpCall
+from polyplex.downstream.session import Call, Gateway, Session
+from polyplex.errors import RemoteProtocolError
+from polyplex.protocol import jsonrpc
+from polyplex.protocol.jsonrpc import Message
+from polyplex.protocol.revisions import ASSUMED_WITHOUT_HEADER, LATEST_LEGACY, Era, allows_batches
+from polyplex.protocol.sse import COMMENT, encode_event
+from polyplex.transports.exchange import Reply
+from polyplex.transports.http_server import Request, ResponseWriter
+
+log = logging.getLogger("polyplex.downstream")
+MAX_SESSIONS = 10_000
+
+
+class LegacyHttp:
+    """The sessions of legacy clients. `active` collects the calls under way."""
+
+    def __init__(self, gateway: Gateway, active: set[HttpCall], idle_seconds: float) -> None:
+        self._gateway = gateway
+        self._active = active
+        self._idle_seconds = idle_seconds
+        self._sessions: dict[str, Session] = {}
+        self._streams: dict[str, ResponseWriter] = {}
+
+    # -- life
+    def tick(self, now: float) -> None:
+        """Keep streams alive and end sessions that nobody uses."""
+        for session in list(self._sessions.values()):
+            stream = self._streams.get(session.id)
+            if stream is not None:
+                stream.write(COMMENT)
+            elif not session.calls and now - session.last_used > self._idle_seconds:
+                self._end(session)
+
+    def close(self) -> None:
+        """End all sessions."""
+        for session in list(self._sessions.values()):
+            self._end(session)
+
+    def _end(self, session: Session) -> None:
+        self._sessions.pop(session.id, None)
+        stream = self._streams.pop(session.id, None)
+        if stream is not None:
+            stream.end()
+        session.close()
+        self._gateway.closed(session)
+
+    def _find(self, request: Request) -> Session | None:
+        """The session that a request names; answers the request itself where there is none."""
+        identifier = request.headers.get("mcp-session-id")
+        if identifier is None:
+            _error(request, 400, "the header Mcp-Session-Id is missing; start with initialize")
+            return None
+        session = self._sessions.get(identifier)
+        if session is None:
+            _error(request, 404, "this session is not known or has ended; start anew with initialize")
+            return None
+        session.last_used = asyncio.get_running_loop().time()
+        return session
+
+    # -- POST
+    def post(self, request: Request) -> None:
+        """One message, or in 2025-03-26 a batch."""
+        try:
+            decoded = jsonrpc.decode_frame(request.body)
+        except RemoteProtocolError as error:
+            _error(request, 400, str(error), error.code, error.id)
+            return
+        if not isinstance(decoded, list) and decoded.method == "initialize" and decoded.id is not UNSET:
+            self._initialize(request, decoded)
+            return
+        session = self._find(request)
+        if session is None:
+            return
+        if isinstance(decoded, list):
+            self._batch(request, session, decoded)
+        elif decoded.method is not UNSET and decoded.id is not UNSET:
+            self._call(request, session, decoded)
+        elif self._other(session, decoded, request):
+            request.respond(202)
+
+    def _initialize(self, request: Request, message: Message) -> None:
+        if len(self._sessions) >= MAX_SESSIONS:
+            _error(request, 503, f"too many sessions; at most {MAX_SESSIONS}")
+            return
+        session = Session(Era.LEGACY, LATEST_LEGACY, http=True)
+        http_call = HttpCall(request, b"Mcp-Session-Id: %b\r\n" % session.id.encode())
+        http_call.accepts_events = False
+        call = http_call.call = Call(session, message, http_call.send)
+
+        def answer(call: Call, reply: Reply) -> None:
+            if reply.result is not None:
+                self._sessions[session.id] = session
+            self._active.discard(http_call)
+            http_call.answer(call, reply)
+
+        self._active.add(http_call)
+        run_call(self._gateway, call, answer, self._cancelled(http_call))
+
+    def _call(self, request: Request, session: Session, message: Message) -> None:
+        http_call = HttpCall(request)
+        call = http_call.call = Call(session, message, http_call.send)
+        call.streamable = True
+        self._active.add(http_call)
+
+        def answer(call: Call, reply: Reply) -> None:
+            self._active.discard(http_call)
+            http_call.answer(call, reply)
+
+        run_call(self._gateway, call, answer, self._cancelled(http_call))
+
+    def _cancelled(self, http_call: HttpCall) -> Callable[[Call], None]:
+        def unanswered(call: Call) -> None:
+            self._active.discard(http_call)
+            http_call.unanswered(call)
+
+        return unanswered
+
+    def _other(self, session: Session, message: Message, request: Request | None) -> bool:
+        """A notification or a response; False where the request has been answered with an error."""
+        if message.method is UNSET:
+            session.answered(message)
+            return True
+        params = None if message.params is UNSET else bytes(message.params)
+        try:
+            if message.method == "notifications/cancelled":
+                session.cancel(params)
+            else:
+                self._gateway.notified(session, message.method, params)
+        except RemoteProtocolError as error:
+            if request is not None:
+                _error(request, 400, str(error), error.code)
+                return False
+        return True
+
+    def _batch(self, request: Request, session: Session, parts: list[bytes]) -> None:
+        if not allows_batches(request.headers.get("mcp-protocol-version", session.revision)):
+            _error(request, 400, f"batches exist in revision {ASSUMED_WITHOUT_HEADER} only")
+            return
+
+        def finished(frame: bytes | None) -> None:
+            request.respond(202) if frame is None else request.respond(200, frame)
+
+        batch = Batch(len(parts), finished)
+        for part in parts:
+            try:
+                message = jsonrpc.decode(part)
+                if message.method == "initialize":
+                    raise RemoteProtocolError("initialize must not be part of a batch")
+            except RemoteProtocolError as error:
+                batch.add(jsonrpc.error_response(error.id, jsonrpc.error_object(error.code, str(error))))
+                continue
+            if message.method is not UNSET and message.id is not UNSET:
+                run_call(self._gateway, Call(session, message, session.send), batch.answer, batch.unanswered)
+            else:
+                self._other(session, message, None)
+                batch.add(None)
+
+    # -- GET and DELETE
+    def get(self, request: Request) -> None:
+        """Open the session's general stream; a newer one takes the place of an older."""
+        if "text/event-stream" not in request.headers.get("accept", "*/*").replace("*/*", "text/event-stream"):
+            _error(request, 406, "this is an event stream: accept text/event-stream")
+            return
+        session = self._find(request)
+        if session is None:
+            return
+        older = self._streams.pop(session.id, None)
+        if older is not None:
+            older.end()
+        writer = request.respond_events(b"Mcp-Session-Id: %b\r\n" % session.id.encode())
+        self._streams[session.id] = writer
+        writer.write(COMMENT)
+
+        def gone() -> None:
+            if self._streams.get(session.id) is writer:
+                del self._streams[session.id]
+                session.attach(None)
+
+        request.on_disconnect = gone
+        session.attach(lambda frame: writer.write(encode_event(jsonrpc.one_line(frame))))
+
+    def delete(self, request: Request) -> None:
+        """End a session."""
+        session = self._find(request)
+        if session is not None:
+            self._end(session)
+            request.respond(200)
+
+
+def _error(
+    request: Request, status: int, message: str, code: int = jsonrpc.INVALID_REQUEST, identifier: bytes = jsonrpc.NULL
+) -> None:
+    request.respond(status, jsonrpc.error_response(identifier, jsonrpc.error_object(code, message)))

@@ -1,0 +1,107 @@
+"""Streamable HTTP for modern clients (2026-07-28): every POST stands alone, closing its stream cancels it."""
+
+from msgspec import UNSET, Raw
+
+from polyplex.downstream.calls import run_call
+from polyplex.downstream.http_calls import HttpCall
+from polyplex.downstream.session import Call, Gateway, Session
+from polyplex.errors import RemoteProtocolError, RpcError
+from polyplex.protocol import envelope, headers, jsonrpc
+from polyplex.protocol.jsonrpc import Fields, Message
+from polyplex.protocol.revisions import LATEST_MODERN, LEGACY_ONLY_METHODS, LEGACY_REVISIONS, Era
+from polyplex.transports.exchange import Reply
+from polyplex.transports.http_server import Request
+
+
+class ModernHttp:
+    """Stateless requests. They share one `Session` object, which holds nothing but the calls under way."""
+
+    def __init__(self, gateway: Gateway, active: set[HttpCall]) -> None:
+        self._gateway = gateway
+        self._active = active
+        self._session = Session(Era.MODERN, LATEST_MODERN, http=True, identifier="modern")
+        self._count = 0
+
+    def tick(self, now: float) -> None:
+        """Nothing to end: there is no state."""
+
+    def close(self) -> None:
+        """Cancel what is under way."""
+        self._session.close()
+
+    def claims(self, request: Request, revision: str | None) -> bool:
+        """True for requests of the modern era: by their header, or by the envelope in their body."""
+        if revision is not None and revision not in LEGACY_REVISIONS:
+            return True
+        return b"io.modelcontextprotocol/protocolVersion" in request.body and envelope.is_modern(request.body)
+
+    def post(self, request: Request) -> None:
+        """One request or notification."""
+        try:
+            message = jsonrpc.decode(request.body)
+        except RemoteProtocolError as error:
+            _error(request, 400, error.id, RpcError(error.code, str(error)))
+            return
+        if message.method is UNSET:
+            _error(request, 400, jsonrpc.NULL, RpcError(jsonrpc.INVALID_REQUEST, "clients do not send responses"))
+        elif message.id is UNSET:
+            request.respond(202)
+        else:
+            self._request(request, message, message.method)
+
+    def _request(self, request: Request, message: Message, method: str) -> None:
+        identifier = bytes(message.id)  # pyright: ignore[reportArgumentType]
+        try:
+            self._check(request, message, method)
+        except RpcError as error:
+            _error(request, 404 if error.code == jsonrpc.METHOD_NOT_FOUND else 400, identifier, error)
+            return
+        except RemoteProtocolError as error:
+            _error(request, 400, identifier, RpcError(error.code, str(error)))
+            return
+        self._count += 1
+        call_session = Session(Era.MODERN, LATEST_MODERN, http=True, identifier=f"modern-{self._count}")
+        call_session.context = self._session
+        http_call = HttpCall(request)
+        call = http_call.call = Call(call_session, message, http_call.send, request.headers)
+        call.streamable = True
+        self._active.add(http_call)
+        self._session.calls[b"%d" % self._count] = call
+        key = b"%d" % self._count
+
+        def answer(call: Call, reply: Reply) -> None:
+            self._active.discard(http_call)
+            self._session.calls.pop(key, None)
+            http_call.answer(call, reply)
+
+        def unanswered(call: Call) -> None:
+            self._active.discard(http_call)
+            self._session.calls.pop(key, None)
+            http_call.unanswered(call)
+
+        def gone() -> None:
+            if call.task is not None:
+                call.cancelled = True
+                call.task.cancel()
+
+        request.on_disconnect = gone
+        run_call(self._gateway, call, answer, unanswered)
+
+    def _check(self, request: Request, message: Message, method: str) -> None:
+        """Envelope and headers. Raises `RpcError`, all of which mean HTTP 400 or 404."""
+        params = b"{}" if message.params is UNSET else bytes(message.params)
+        fields: Fields = jsonrpc.decode_fields(params)
+        raw = fields.get("_meta", Raw(b"{}"))
+        meta = jsonrpc.decode_fields(raw)
+        revision = meta.get(envelope.REVISION_KEY)
+        headers.check_request(
+            request.headers, method, fields, None if revision is None else jsonrpc.decode_text(revision)
+        )
+        envelope.read_envelope(meta)
+        if method in LEGACY_ONLY_METHODS:
+            raise RpcError(jsonrpc.METHOD_NOT_FOUND, f"{method} does not exist in revision {LATEST_MODERN}")
+
+
+def _error(request: Request, status: int, identifier: bytes, error: RpcError) -> None:
+    body = jsonrpc.error_response(identifier, jsonrpc.error_object(error.code, str(error), error.data))
+    request.respond(status, body)

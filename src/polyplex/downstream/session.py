@@ -1,0 +1,156 @@
+"""Client sessions and the calls in them."""
+
+import asyncio
+import itertools
+import logging
+import secrets
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from msgspec import UNSET
+
+from polyplex.errors import RpcError
+from polyplex.protocol import jsonrpc
+from polyplex.protocol.jsonrpc import Message
+from polyplex.protocol.revisions import Era
+from polyplex.transports.exchange import Reply
+
+log = logging.getLogger("polyplex.downstream")
+BACKLOG: Final = 64
+MAX_CALLS: Final = 1024
+
+Send = Callable[[bytes], None]
+
+
+class Gateway(Protocol):
+    """What endpoints call; the gateway implements it."""
+
+    async def handle(self, call: "Call") -> Reply:
+        """Answer a request. Never raises but for cancellation."""
+        ...
+
+    def notified(self, session: "Session", method: str, params: bytes | None) -> None:
+        """The client notifies."""
+        ...
+
+    def closed(self, session: "Session") -> None:
+        """A session has ended; it may never have begun."""
+        ...
+
+
+class Session:
+    """One client: a legacy session, or for a modern client what one request tells of it.
+
+    `send` writes to the client outside of any call; while it is None, a bounded backlog is kept for the stream to come.
+    """
+
+    __slots__ = (
+        "_ask_ids", "_asks", "_backlog", "_send", "calls", "capabilities", "client_info", "closed", "context", "era",
+        "http", "id", "last_used", "log_level", "ready", "revision",
+    )  # fmt: skip
+
+    def __init__(self, era: Era, revision: str, *, http: bool, identifier: str | None = None) -> None:
+        self.id = identifier or secrets.token_urlsafe(24)
+        self.era = era
+        self.revision = revision
+        self.http = http
+        self.capabilities = b"{}"
+        self.client_info = b"{}"
+        self.log_level: str | None = None
+        self.ready = False
+        self.closed = False
+        self.last_used = asyncio.get_running_loop().time()
+        self.calls: dict[bytes, Call] = {}
+        self.context: Any = None
+        self._asks: dict[bytes, asyncio.Future[Reply]] = {}
+        self._ask_ids = itertools.count(1)
+        self._send: Send | None = None
+        self._backlog: deque[bytes] | None = None
+
+    # -- to the client
+    def attach(self, send: Send | None) -> None:
+        """The general stream has been opened, or (None) closed."""
+        self._send = send
+        if send is not None and self._backlog is not None:
+            backlog, self._backlog = self._backlog, None
+            for frame in backlog:
+                send(frame)
+
+    @property
+    def attached(self) -> Send | None:
+        """Where frames outside of calls go."""
+        return self._send
+
+    def send(self, frame: bytes) -> None:
+        """Write a frame that belongs to no call."""
+        if self._send is not None:
+            self._send(frame)
+        elif not self.closed:
+            if self._backlog is None:
+                self._backlog = deque(maxlen=BACKLOG)
+            if frame not in self._backlog:
+                self._backlog.append(frame)
+
+    async def ask(self, method: str, params: bytes | None, send: Send) -> Reply:
+        """Send a request to the client by `send` and await its answer. Raises `RpcError` when the session ends."""
+        identifier = b"%d" % next(self._ask_ids)
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._asks[identifier] = future
+        send(jsonrpc.request(identifier, method, params))
+        try:
+            return await future
+        except asyncio.CancelledError:
+            send(jsonrpc.notification("notifications/cancelled", b'{"requestId":%b}' % identifier))
+            raise
+        finally:
+            self._asks.pop(identifier, None)
+
+    # -- from the client
+    def answered(self, message: Message) -> None:
+        """The client answers a request of ours; answers to no request are dropped."""
+        future = self._asks.get(b"" if message.id is UNSET else bytes(message.id))
+        if future is None or future.done():
+            log.debug("a client answered a request that nobody asked")
+        elif message.error is not UNSET:
+            future.set_result(Reply(error=bytes(message.error)))
+        else:
+            future.set_result(Reply(result=bytes(message.result)))  # pyright: ignore[reportArgumentType]
+
+    def cancel(self, params: bytes | None) -> None:
+        """`notifications/cancelled` from the client: stop the call it names, if it is still under way."""
+        raw = jsonrpc.decode_fields(params or b"{}").get("requestId")
+        call = None if raw is None else self.calls.get(bytes(raw))
+        if call is not None and call.task is not None and call.method != "initialize":
+            call.cancelled = True
+            call.task.cancel()
+
+    def close(self) -> None:
+        """End the session: calls under way are cancelled, asks fail."""
+        self.closed = True
+        for call in list(self.calls.values()):
+            if call.task is not None:
+                call.cancelled = True
+                call.task.cancel()
+        for future in list(self._asks.values()):
+            if not future.done():
+                future.set_exception(RpcError(jsonrpc.INTERNAL_ERROR, "the client has gone"))
+        self._send = self._backlog = None
+
+
+class Call:
+    """A request of a client on its way through. `send` writes a frame on the call's own stream."""
+
+    __slots__ = ("cancelled", "headers", "id", "method", "params", "revision", "send", "session", "streamable", "task")
+
+    def __init__(self, session: Session, message: Message, send: Send, headers: dict[str, str] | None = None) -> None:
+        self.session = session
+        self.id = bytes(message.id)  # pyright: ignore[reportArgumentType]
+        self.method: str = message.method  # pyright: ignore[reportAttributeAccessIssue]
+        self.params: bytes | None = None if message.params is UNSET else bytes(message.params)
+        self.revision = session.revision
+        self.send = send
+        self.headers = headers
+        self.streamable = False
+        self.cancelled = False
+        self.task: asyncio.Task[None] | None = None

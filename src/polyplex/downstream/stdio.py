@@ -1,0 +1,121 @@
+"""The stdio endpoint: one client on our standard input and output, of either era."""
+
+import asyncio
+import logging
+
+from msgspec import UNSET
+
+from polyplex.downstream.calls import Batch, response_frame, run_call, whole_reply
+from polyplex.downstream.session import Call, Gateway, Session
+from polyplex.errors import RemoteProtocolError
+from polyplex.protocol import envelope, jsonrpc
+from polyplex.protocol.jsonrpc import Message
+from polyplex.protocol.revisions import LATEST_MODERN, MODERN_ONLY_METHODS, R2025_11_25, Era, allows_batches
+from polyplex.transports.exchange import Reply
+from polyplex.transports.stdio import StdioEndpointTransport
+
+log = logging.getLogger("polyplex.downstream")
+
+
+class StdioEndpoint:
+    """Serves until end of file. A client may speak either era; `initialize` or the first modern request tells."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._legacy = Session(Era.LEGACY, R2025_11_25, http=False)
+        self._modern = Session(Era.MODERN, LATEST_MODERN, http=False)
+        self._ended = asyncio.Event()
+        self._transport = StdioEndpointTransport(self._frame, self._ended.set)
+        self._readers: set[asyncio.Task[None]] = set()
+        self._legacy.attach(self._write)
+        self._modern.attach(self._write)
+
+    async def start(self) -> None:
+        """Take over standard input and output."""
+        await self._transport.start()
+
+    async def ended(self) -> None:
+        """Wait until the client has closed its side."""
+        await self._ended.wait()
+
+    async def close(self) -> None:
+        """End the sessions and flush what was written."""
+        for session in (self._legacy, self._modern):
+            session.close()
+            self._gateway.closed(session)
+        await self._transport.close()
+
+    @property
+    def busy(self) -> bool:
+        """True while calls are under way."""
+        return bool(self._legacy.calls or self._modern.calls)
+
+    def _write(self, frame: bytes) -> None:
+        self._transport.write(jsonrpc.one_line(frame))
+
+    def _frame(self, frame: bytes) -> None:
+        try:
+            decoded = jsonrpc.decode_frame(frame)
+            if isinstance(decoded, list) and not allows_batches(self._legacy.revision):
+                raise RemoteProtocolError("batches exist in revision 2025-03-26 only")
+        except RemoteProtocolError as error:
+            log.info("the client sent what is no message: %s", error)
+            self._write(jsonrpc.error_response(error.id, jsonrpc.error_object(error.code, str(error))))
+            return
+        if isinstance(decoded, list):
+            self._batch(decoded)
+        else:
+            self._message(decoded)
+
+    def _batch(self, parts: list[bytes]) -> None:
+        batch = Batch(len(parts), lambda frame: None if frame is None else self._write(frame))
+        for part in parts:
+            try:
+                message = jsonrpc.decode(part)
+            except RemoteProtocolError as error:
+                batch.add(jsonrpc.error_response(error.id, jsonrpc.error_object(error.code, str(error))))
+                continue
+            if message.method is not UNSET and message.id is not UNSET:
+                call = Call(self._legacy, message, self._write)
+                run_call(self._gateway, call, batch.answer, batch.unanswered)
+            else:
+                self._message(message)
+                batch.add(None)
+
+    def _message(self, message: Message) -> None:
+        if message.method is UNSET:
+            self._legacy.answered(message)
+            return
+        session = self._modern if _is_modern(message) else self._legacy
+        if message.id is not UNSET:
+            run_call(self._gateway, Call(session, message, self._write), self._answer, self._unanswered)
+            return
+        params = None if message.params is UNSET else bytes(message.params)
+        if message.method == "notifications/cancelled":
+            for each in (self._legacy, self._modern):
+                try:
+                    each.cancel(params)
+                except RemoteProtocolError as error:
+                    log.info("the client's cancellation is not usable: %s", error)
+        else:
+            self._gateway.notified(session, message.method, params)
+
+    def _answer(self, call: Call, reply: Reply) -> None:
+        if reply.stream is None:
+            self._write(response_frame(call, reply))
+            return
+        task = asyncio.get_running_loop().create_task(self._answer_stream(call, reply))
+        self._readers.add(task)
+        task.add_done_callback(self._readers.discard)
+
+    async def _answer_stream(self, call: Call, reply: Reply) -> None:
+        self._write(response_frame(call, await whole_reply(reply)))
+
+    def _unanswered(self, call: Call) -> None:
+        """A cancelled request gets no response."""
+
+
+def _is_modern(message: Message) -> bool:
+    if message.params is not UNSET and envelope.is_modern(message.params):
+        return True
+    return message.method in MODERN_ONLY_METHODS

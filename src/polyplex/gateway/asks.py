@@ -1,0 +1,99 @@
+"""A server's request on its way to the one client whose call caused it; what cannot be attributed is refused."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Raw
+
+from polyplex.downstream.session import Call, Send, Session
+from polyplex.errors import RemoteProtocolError, RpcError
+from polyplex.gateway.client import Client, call_of
+from polyplex.protocol.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, decode_fields, decode_text
+from polyplex.protocol.revisions import ASK_METHODS, Era
+from polyplex.transports.exchange import Exchange, Reply
+from polyplex.upstreams.upstream import Upstream
+
+if TYPE_CHECKING:
+    from polyplex.gateway.app import Gateway
+
+log = logging.getLogger("polyplex.gateway")
+ASK_SECONDS: Final = 900.0
+REMEMBERED: Final = 1024
+
+
+class Asks:
+    """Sampling, elicitation and roots."""
+
+    def __init__(self, gateway: "Gateway") -> None:
+        self._gateway = gateway
+        self._elicitations: OrderedDict[tuple[str, str], tuple[str, Call | None]] = OrderedDict()
+
+    async def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
+        """Ask the client. Raises `RpcError` where there is not exactly one, or it cannot answer."""
+        client, call = self._attribute(upstream, exchange, method)
+        capability = ASK_METHODS[method]
+        if not client.can(capability):
+            raise RpcError(METHOD_NOT_FOUND, f"the client does not support {capability}")
+        if method == "elicitation/create":
+            self._remember(upstream, params, client.session, call)
+        send = self._way(client.session, call)
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                return await client.session.ask(method, params, send)
+        except TimeoutError:
+            raise RpcError(INVALID_REQUEST, f"the client did not answer within {ASK_SECONDS:g} s") from None
+
+    def _attribute(self, upstream: Upstream, exchange: Exchange | None, method: str) -> tuple[Client, Call | None]:
+        call = None if exchange is None else call_of(exchange.context)
+        if call is None:
+            calls = self.calls(upstream)
+            sessions = {each.session.id for each in calls} or upstream.users
+            if len(sessions) != 1:
+                log.warning("%s: refused %s, which belongs to no single client", upstream.config.name, method)
+                raise RpcError(INVALID_REQUEST, f"{method} cannot be attributed to exactly one client")
+            call = calls[-1] if calls else None
+            session_id = next(iter(sessions))
+        else:
+            session_id = call.session.id
+        client = self._gateway.clients.get(session_id)
+        if client is None or client.binding.era is not Era.LEGACY:
+            raise RpcError(INVALID_REQUEST, f"the client of this call cannot be asked for {method}")
+        return client, call
+
+    def calls(self, upstream: Upstream) -> list[Call]:
+        """The client calls under way on an upstream, oldest first."""
+        connection = upstream.connection
+        if connection is None:
+            return []
+        found = [call_of(exchange.context) for exchange in connection.in_flight.values()]
+        return [call for call in found if call is not None]
+
+    def _way(self, session: Session, call: Call | None) -> Send:
+        """On the call's own stream while it is open, else on the session's."""
+        return call.send if call is not None and call.id in session.calls else session.send
+
+    def _remember(self, upstream: Upstream, params: bytes | None, session: Session, call: Call | None) -> None:
+        """Who was sent to a URL: the notice of completion goes to the same client."""
+        identifier = elicitation_id(params)
+        if identifier is not None:
+            self._elicitations[(upstream.config.name, identifier)] = (session.id, call)
+            if len(self._elicitations) > REMEMBERED:
+                self._elicitations.popitem(last=False)
+
+    def elicited(self, upstream: Upstream, params: bytes | None) -> Session | None:
+        """The session that was sent to the URL of this elicitation."""
+        known = self._elicitations.get((upstream.config.name, elicitation_id(params) or ""))
+        client = None if known is None else self._gateway.clients.get(known[0])
+        return None if client is None else client.session
+
+
+def elicitation_id(params: bytes | None) -> str | None:
+    """The `elicitationId` of params, where there is one."""
+    if params is None or b'"elicitationId"' not in params:
+        return None
+    try:
+        return decode_text(decode_fields(params).get("elicitationId", Raw(b"null")))
+    except RemoteProtocolError:
+        return None

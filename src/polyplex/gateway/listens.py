@@ -1,0 +1,159 @@
+"""`subscriptions/listen` of modern clients (2026-07-28, "Subscriptions")."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Raw
+
+from polyplex.downstream.session import Call
+from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
+from polyplex.gateway.client import Client
+from polyplex.gateway.pipeline import read_target
+from polyplex.protocol.envelope import SUBSCRIPTION_KEY
+from polyplex.protocol.jsonrpc import INVALID_PARAMS, decode_fields, encode_json, notification
+from polyplex.protocol.revisions import LIST_METHODS, Era
+from polyplex.upstreams.upstream import Upstream
+
+if TYPE_CHECKING:
+    from polyplex.gateway.app import Gateway
+
+log = logging.getLogger("polyplex.gateway")
+ACKNOWLEDGE_SECONDS: Final = 3.0
+MAX_LISTENS: Final = 10_000
+MAX_URIS: Final = 1000
+_FILTER_OF: Final = {
+    "tools": "toolsListChanged",
+    "prompts": "promptsListChanged",
+    "resources": "resourcesListChanged",
+    "resourceTemplates": "resourcesListChanged",
+}
+_NOTICE_OF: Final = {
+    "toolsListChanged": "notifications/tools/list_changed",
+    "promptsListChanged": "notifications/prompts/list_changed",
+    "resourcesListChanged": "notifications/resources/list_changed",
+}
+
+
+class _Filter(msgspec.Struct):
+    toolsListChanged: bool = False
+    promptsListChanged: bool = False
+    resourcesListChanged: bool = False
+    resourceSubscriptions: list[str] = []
+
+
+class _Stream:
+    """One client's stream: what it wants, and its id in every notification."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.wanted: set[str] = set()
+        self.subscribed: list[tuple[Upstream, str]] = []
+        self.ended = asyncio.Event()
+
+    @property
+    def name(self) -> str:
+        return f"listen:{id(self)}"
+
+    def send(self, frame: bytes) -> None:
+        """Send a ready notification with the subscription's id added."""
+        message = decode_fields(frame)
+        params = decode_fields(message["params"]) if "params" in message else {}
+        meta = decode_fields(params["_meta"]) if "_meta" in params else {}
+        params["_meta"] = Raw(encode_json(meta | {SUBSCRIPTION_KEY: Raw(self.call.id)}))
+        message["params"] = Raw(encode_json(params))
+        self.call.send(encode_json(message))
+
+
+class Listens:
+    """All streams that are open."""
+
+    def __init__(self, gateway: "Gateway") -> None:
+        self._gateway = gateway
+        self._streams: set[_Stream] = set()
+
+    async def serve(self, call: Call, client: Client) -> bytes:
+        """Serve a stream until the client closes it (by cancellation) or we do (a result ends it)."""
+        wanted = _read(call)
+        if len(self._streams) >= MAX_LISTENS:
+            raise RpcError(INVALID_PARAMS, f"too many subscriptions; at most {MAX_LISTENS}")
+        stream = _Stream(call)
+        honoured = self._honoured(wanted, client)
+        try:
+            uris = await self._subscribe(stream, wanted, client)
+            await self._servers_listening(client)
+            self._note_lists(client)
+            acknowledged: dict[str, object] = dict(honoured) | ({"resourceSubscriptions": uris} if uris else {})
+            frame = notification(
+                "notifications/subscriptions/acknowledged", encode_json({"notifications": acknowledged})
+            )
+            stream.send(frame)
+            stream.wanted = set(honoured)
+            self._streams.add(stream)
+            await stream.ended.wait()
+            meta = {SUBSCRIPTION_KEY: Raw(call.id)}
+            return encode_json({"resultType": "complete", "_meta": meta})
+        finally:
+            self._streams.discard(stream)
+            self._gateway.subscriptions.drop_subscriber(stream.name)
+
+    def _honoured(self, wanted: _Filter, client: Client) -> dict[str, bool]:
+        capabilities = self._gateway.view(client).capabilities()
+        names = ((name, _FILTER_OF[name]) for name in ("tools", "prompts", "resources") if name in capabilities)
+        return {filter_name: True for _, filter_name in names if getattr(wanted, filter_name)}
+
+    async def _subscribe(self, stream: _Stream, wanted: _Filter, client: Client) -> list[str]:
+        """The URIs that a server takes a subscription for; others are left out of the acknowledgement."""
+        honoured: list[str] = []
+        for uri in wanted.resourceSubscriptions[:MAX_URIS]:
+            try:
+                target = read_target(self._gateway.view(client).routes, stream.call, uri)
+                upstream = await self._gateway.upstream(client, target.server)
+                await self._gateway.subscriptions.add(upstream, target.local, stream.name, stream.send)
+            except (RpcError, UpstreamError, RemoteProtocolError) as error:
+                log.info("a subscription to %s is not honoured: %s", uri, error)
+                continue
+            honoured.append(uri)
+        return honoured
+
+    async def _servers_listening(self, client: Client) -> None:
+        """Acknowledge only once the servers' own streams are open, so that no change falls between."""
+        modern = [
+            upstream
+            for upstream in self._gateway.view(client).upstreams
+            if upstream.connection is not None and upstream.peer is not None and upstream.peer.era is Era.MODERN
+        ]
+        if modern:
+            waits = asyncio.gather(*(upstream.listening.wait() for upstream in modern))
+            try:
+                async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
+                    await waits
+            except TimeoutError:
+                log.info("some servers have not acknowledged their subscriptions yet")
+
+    def _note_lists(self, client: Client) -> None:
+        view = self._gateway.view(client)
+        for member in LIST_METHODS.values():
+            client.listed.setdefault(member, view.digest(member))
+
+    def changed(self, members: list[str]) -> None:
+        """Lists of the modern view have changed."""
+        names = dict.fromkeys(_FILTER_OF[member] for member in members)
+        for stream in list(self._streams):
+            for name in names:
+                if name in stream.wanted:
+                    stream.send(notification(_NOTICE_OF[name]))
+
+    def close(self) -> None:
+        """End all streams gracefully."""
+        for stream in list(self._streams):
+            stream.ended.set()
+
+
+def _read(call: Call) -> _Filter:
+    raw = decode_fields(call.params or b"{}").get("notifications", Raw(b"{}"))
+    try:
+        return msgspec.json.decode(raw, type=_Filter)
+    except msgspec.DecodeError as error:
+        raise RpcError(INVALID_PARAMS, f"params.notifications: {error}") from None

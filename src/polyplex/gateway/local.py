@@ -1,0 +1,150 @@
+"""What polyplex answers itself: handshakes, lists, levels, subscriptions."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Raw
+
+from polyplex.downstream.session import Call
+from polyplex.errors import RpcError
+from polyplex.gateway.client import Client
+from polyplex.gateway.pipeline import read_target
+from polyplex.gateway.views import View
+from polyplex.protocol import envelope
+from polyplex.protocol.bridge.results import finish
+from polyplex.protocol.envelope import LOG_LEVELS
+from polyplex.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, Fields, decode_fields, decode_text, encode_json
+from polyplex.protocol.revisions import LIST_METHODS, MODERN_REVISIONS, Era, negotiate
+
+if TYPE_CHECKING:
+    from polyplex.gateway.app import Gateway
+
+DISCOVER_TTL_MS: Final = 60_000
+Run = Callable[[Call, Client], Awaitable[bytes]]
+_BOTH: Final = frozenset({Era.LEGACY, Era.MODERN})
+_LEGACY: Final = frozenset({Era.LEGACY})
+_MODERN: Final = frozenset({Era.MODERN})
+
+
+class Handler(NamedTuple):
+    """A method and the eras that have it."""
+
+    run: Run
+    eras: frozenset[Era]
+
+
+class Local:
+    """The handlers by method."""
+
+    def __init__(self, gateway: "Gateway") -> None:
+        self._gateway = gateway
+        self.handlers: dict[str, Handler] = {
+            "initialize": Handler(self._initialize, _LEGACY),
+            "ping": Handler(self._ping, _LEGACY),
+            "logging/setLevel": Handler(self._set_level, _LEGACY),
+            "resources/subscribe": Handler(self._subscribe, _LEGACY),
+            "resources/unsubscribe": Handler(self._unsubscribe, _LEGACY),
+            "server/discover": Handler(self._discover, _MODERN),
+            "subscriptions/listen": Handler(self._listen, _MODERN),
+        } | {method: Handler(self._list, _BOTH) for method in LIST_METHODS}
+
+    async def _ping(self, call: Call, client: Client) -> bytes:
+        return b"{}"
+
+    # -- handshakes
+    async def _initialize(self, call: Call, client: Client) -> bytes:
+        """Capabilities are the union of the servers'; what is not known yet counts as there."""
+        session = call.session
+        if session.context is not None:
+            raise RpcError(INVALID_REQUEST, "this session has been initialized already")
+        fields = decode_fields(call.params or b"{}")
+        if "protocolVersion" not in fields:
+            raise RpcError(INVALID_PARAMS, "params.protocolVersion is missing")
+        session.revision = call.revision = negotiate(decode_text(fields["protocolVersion"]))
+        session.capabilities = _object(fields, "capabilities")
+        session.client_info = _object(fields, "clientInfo")
+        client = self._gateway.welcome(session)
+        await self._first_lists(client)
+        view = self._gateway.view(client)
+        result: dict[str, object] = {
+            "protocolVersion": session.revision,
+            "capabilities": _capabilities(view, "experimental"),
+            "serverInfo": Raw(self._gateway.info),
+        }
+        instructions = view.instructions()
+        if instructions is not None:
+            result["instructions"] = instructions
+        return encode_json(result)
+
+    async def _discover(self, call: Call, client: Client) -> bytes:
+        await self._first_lists(client)
+        view = self._gateway.view(client)
+        fields: dict[str, object] = {
+            "supportedVersions": list(MODERN_REVISIONS),
+            "capabilities": _capabilities(view, "extensions"),
+        }
+        instructions = view.instructions()
+        if instructions is not None:
+            fields["instructions"] = instructions
+        fields["_meta"] = {envelope.SERVER_INFO_KEY: Raw(self._gateway.info)}
+        return finish(call.method, decode_fields(encode_json(fields)), DISCOVER_TTL_MS, "private")
+
+    async def _first_lists(self, client: Client) -> None:
+        """Wait a little for servers that nothing is known of yet; others join later with a list change."""
+        loop = asyncio.get_running_loop()
+        left = client.started + self._gateway.config.options.first_list_wait_seconds - loop.time()
+        if left > 0:
+            await self._gateway.pool.known(client.binding, left)
+
+    # -- lists
+    async def _list(self, call: Call, client: Client) -> bytes:
+        await self._first_lists(client)
+        fields = decode_fields(call.params or b"{}")
+        raw = fields.get("cursor", Raw(b"null"))
+        cursor = None if bytes(raw) == b"null" else decode_text(raw)
+        view = self._gateway.view(client)
+        client.listed[LIST_METHODS[call.method]] = view.digest(LIST_METHODS[call.method])
+        return view.page(call.method, cursor, client.binding.era)
+
+    # -- levels and subscriptions of legacy clients
+    async def _set_level(self, call: Call, client: Client) -> bytes:
+        level = decode_text(decode_fields(call.params or b"{}").get("level", Raw(b"null")))
+        if level not in LOG_LEVELS:
+            raise RpcError(INVALID_PARAMS, f"unknown log level {level!r}; one of {', '.join(LOG_LEVELS)}")
+        call.session.log_level = level
+        await self._gateway.notices.set_level(client)
+        return b"{}"
+
+    async def _subscribe(self, call: Call, client: Client) -> bytes:
+        uri = decode_text(decode_fields(call.params or b"{}").get("uri", Raw(b"null")))
+        target = read_target(self._gateway.view(client).routes, call, uri)
+        upstream = await self._gateway.upstream(client, target.server)
+        await self._gateway.subscriptions.add(upstream, target.local, call.session.id, _to_session(call, uri))
+        return b"{}"
+
+    async def _unsubscribe(self, call: Call, client: Client) -> bytes:
+        uri = decode_text(decode_fields(call.params or b"{}").get("uri", Raw(b"null")))
+        target = read_target(self._gateway.view(client).routes, call, uri)
+        upstream = await self._gateway.upstream(client, target.server)
+        await self._gateway.subscriptions.remove(upstream, target.local, call.session.id)
+        return b"{}"
+
+    # -- streams of modern clients
+    async def _listen(self, call: Call, client: Client) -> bytes:
+        await self._first_lists(client)
+        return await self._gateway.listens.serve(call, client)
+
+
+def _to_session(call: Call, uri: str) -> Callable[[bytes], None]:
+    return call.session.send
+
+
+def _object(fields: Fields, name: str) -> bytes:
+    raw = bytes(fields.get(name, Raw(b"{}")))
+    return raw if raw[:1] == b"{" else b"{}"
+
+
+def _capabilities(view: View, member: str) -> dict[str, object]:
+    merged = view.extensions(member)
+    return view.capabilities() | ({member: merged} if merged else {})

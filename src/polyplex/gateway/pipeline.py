@@ -1,0 +1,193 @@
+"""The straight line: a client's request through to one server and back. Read this file to know where everything is."""
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Raw
+
+from polyplex.downstream.calls import gathered
+from polyplex.downstream.session import Call
+from polyplex.errors import (
+    RemoteProtocolError,
+    RpcError,
+    UpstreamError,
+    UpstreamLost,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from polyplex.gateway.client import Client
+from polyplex.mux.rewrite import rewrite_result
+from polyplex.mux.router import Routes, Target
+from polyplex.protocol import headers as mirrored
+from polyplex.protocol.bridge import requests, results
+from polyplex.protocol.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    RESOURCE_NOT_FOUND,
+    Fields,
+    decode_fields,
+    decode_text,
+    encode_json,
+    error_object,
+)
+from polyplex.protocol.revisions import Era
+from polyplex.transports.exchange import Reply
+from polyplex.upstreams.connection import request_id
+from polyplex.upstreams.upstream import Upstream
+
+if TYPE_CHECKING:
+    from polyplex.gateway.app import Gateway
+
+log = logging.getLogger("polyplex.gateway")
+
+
+class Outgoing(NamedTuple):
+    """A request as it leaves for its server."""
+
+    params: bytes
+    identifier: bytes
+    token: bytes | None
+    headers: list[tuple[str, str]] | None
+    streamable: bool
+
+
+async def run(gateway: "Gateway", call: Call, client: Client) -> Reply:
+    """Carry one routed request. Raises `RpcError`, `RemoteProtocolError` or `UpstreamError`; see `answer_failure`."""
+    fields = decode_fields(call.params or b"{}")
+    view = gateway.view(client)
+    target = resolve(view.routes, call, fields)
+    upstream = client.upstreams.get(target.server) or await gateway.upstream(client, target.server)
+    connection = upstream.connection or await upstream.ready()
+    peer = connection.peer or upstream.peer
+    era = Era.LEGACY if peer is None else peer.era
+    outgoing = prepare(call, client, upstream, target, fields, era)
+    reply = await upstream.call(
+        call.method,
+        outgoing.params,
+        context=call,
+        streamable=outgoing.streamable,
+        headers=outgoing.headers,
+        identifier=outgoing.identifier,
+        token=outgoing.token,
+    )
+    if reply.stream is not None:
+        if outgoing.streamable:
+            return reply
+        reply = await gathered(reply)
+    if reply.result is None:
+        error = reply.error or error_object(INTERNAL_ERROR, "no answer")
+        return Reply(error=results.error_for(call.method, error, era, client.binding.era, _uri(fields)))
+    result = results.result_for(call.method, reply.result, era, client.binding.era)
+    return Reply(result=rewrite_result(call.method, result, upstream.naming))
+
+
+def resolve(routes: Routes, call: Call, fields: Fields) -> Target:
+    """Where a request goes. Raises `RpcError` for a name or URI that leads nowhere, or to two servers."""
+    method = call.method
+    if method == "tools/call":
+        target = routes.tool(_member(fields, "name"))
+        if call.headers is not None and target.entry is not None and target.entry.headers:
+            arguments = fields.get("arguments")
+            mirrored.check_params(call.headers, target.entry.headers, None if arguments is None else bytes(arguments))
+        return target
+    if method == "prompts/get":
+        return routes.prompt(_member(fields, "name"))
+    if method == "resources/read":
+        return read_target(routes, call, _member(fields, "uri"))
+    reference = decode_fields(fields.get("ref", Raw(b"null")))
+    if _member(reference, "type") == "ref/prompt":
+        return routes.prompt(_member(reference, "name"))
+    return routes.template(_member(reference, "uri"))
+
+
+def read_target(routes: Routes, call: Call, uri: str) -> Target:
+    """The server behind a resource URI; the error for none has the code and data of the client's era."""
+    code = INVALID_PARAMS if call.session.era is Era.MODERN else RESOURCE_NOT_FOUND
+    try:
+        return routes.resource(uri, code)
+    except RpcError as error:
+        raise RpcError(error.code, error.message, encode_json({"uri": uri})) from None
+
+
+def _member(fields: Fields, name: str) -> str:
+    raw = fields.get(name)
+    if raw is None:
+        raise RpcError(INVALID_PARAMS, f"params.{name} is missing")
+    return decode_text(raw)
+
+
+def _uri(fields: Fields) -> str | None:
+    raw = fields.get("uri")
+    return None if raw is None else decode_text(raw)
+
+
+def prepare(call: Call, client: Client, upstream: Upstream, target: Target, fields: Fields, era: Era) -> Outgoing:
+    """The request with the server's own name, a progress token of ours, and the `_meta` and headers of its era."""
+    identifier = request_id()
+    renamed = localise(call.method, fields, target.local)
+    meta = requests.read_meta(fields)
+    token = meta.get("progressToken")
+    same = era is client.binding.era
+    if token is None and renamed is fields and (same or (era is Era.LEGACY and not meta)):
+        params = call.params or b"{}"
+    else:
+        revision = "" if upstream.peer is None else upstream.peer.revision
+        changed = requests.meta_for(meta, client.binding.era, era, revision, client.facts)
+        if token is not None:
+            changed = changed | {"progressToken": Raw(identifier)}
+        params = encode_json(requests.with_meta(renamed, changed))
+    headers = None
+    if era is Era.MODERN and upstream.config.kind != "stdio":
+        named = mirrored.NAMED_METHODS.get(call.method)
+        spec = target.entry.headers if target.entry is not None else ()
+        headers = requests.mirrored_headers(call.method, target.local if named else None, spec, fields.get("arguments"))
+    streamable = call.streamable and same and not upstream.naming.prefix
+    return Outgoing(params, identifier, None if token is None else bytes(token), headers, streamable)
+
+
+def localise(method: str, fields: Fields, local: str) -> Fields:
+    """The params with the server's own name or URI; the same object where that is what they have already."""
+    if method == "completion/complete":
+        reference = decode_fields(fields["ref"])
+        key = "name" if "name" in reference else "uri"
+        if decode_text(reference[key]) == local:
+            return fields
+        return fields | {"ref": Raw(encode_json(reference | {key: Raw(encode_json(local))}))}
+    key = "uri" if method == "resources/read" else "name"
+    return fields if decode_text(fields[key]) == local else fields | {key: Raw(encode_json(local))}
+
+
+def answer_failure(call: Call, error: Exception) -> Reply:
+    """What a client is told. A failing server is a tool result, so that the model can act on it; the rest are errors."""
+    if isinstance(error, RpcError):
+        return Reply.failure(error.code, error.message, error.data)
+    if isinstance(error, RemoteProtocolError):
+        return Reply.failure(error.code, str(error))
+    if not isinstance(error, UpstreamError):
+        raise error
+    text = explain(error)
+    log.warning("%s of %r: %s", call.method, error.server, error.message)
+    if call.method == "tools/call":
+        result = {"content": [{"type": "text", "text": text}], "isError": True}
+        if call.session.era is Era.MODERN:
+            result = {"resultType": "complete"} | result
+        return Reply(result=encode_json(result))
+    return Reply.failure(INTERNAL_ERROR, text, encode_json({"server": error.server}))
+
+
+def explain(error: UpstreamError) -> str:
+    """Which server, what happened, and what will happen next."""
+    server = f"The server {error.server!r}"
+    if isinstance(error, UpstreamTimeout):
+        return (
+            f"{server} did not answer in time: {error.message}. The request was cancelled; whether it took effect is "
+            "unknown. Try again, or raise timeoutSeconds for this server."
+        )
+    if isinstance(error, UpstreamLost):
+        return (
+            f"{server} failed during the request: {error.message}. Whether it took effect is unknown, so check before "
+            "repeating it; polyplex reconnects by itself."
+        )
+    if isinstance(error, UpstreamRefused):
+        return f"{server} refused the request: {error.message}. Sending it again will not help."
+    return f"{server} is not available: {error.message}. Nothing was sent; polyplex keeps trying to connect."

@@ -1,0 +1,111 @@
+"""Running the gateway as a server: endpoints, signals, drain."""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from polyplex.config import Config
+from polyplex.downstream.http import HttpEndpoint, HttpOptions
+from polyplex.downstream.stdio import StdioEndpoint
+from polyplex.gateway.app import Gateway
+from polyplex.protocol.revisions import Era
+from polyplex.upstreams.pool import Binding
+
+log = logging.getLogger("polyplex")
+DRAIN_SECONDS: Final = 10.0
+POLL_SECONDS: Final = 0.05
+HARD_EXIT: Final = 130
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where it is installed, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+class Signals:
+    """SIGTERM and SIGINT ask for a clean end; a second one ends at once."""
+
+    def __init__(self) -> None:
+        self.stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._caught)
+
+    def _caught(self) -> None:
+        if self.stop.is_set():
+            sys.stderr.flush()
+            os._exit(HARD_EXIT)  # the reaper process sees to the children
+        self.stop.set()
+
+
+async def serve_http(
+    config: Config, host: str, port: int, on_ready: Callable[[Gateway, list[tuple[str, int]]], None]
+) -> None:
+    """Serve clients over HTTP until a signal. Raises `OSError` where the address cannot be had."""
+    signals = Signals()
+    gateway = Gateway(config)
+    options = config.options
+    endpoint = HttpEndpoint(
+        gateway,
+        HttpOptions(
+            host,
+            port,
+            options.allowed_hosts,
+            options.allowed_origins,
+            options.max_body_bytes,
+            options.session_idle_seconds,
+        ),
+        gateway.health,
+        gateway.metrics.render,
+    )
+    addresses = await endpoint.start()
+    gateway.start(Binding(Era.MODERN))
+    gc.freeze()
+    on_ready(gateway, addresses)
+    await signals.stop.wait()
+    log.info("stopping: no new requests are taken, %d s for those under way", DRAIN_SECONDS)
+    endpoint.stop_accepting()
+    gateway.draining = True
+    gateway.listens.close()
+    await _drained(lambda: endpoint.busy)
+    await endpoint.close()
+    await gateway.stop()
+
+
+async def serve_stdio(config: Config, on_ready: Callable[[Gateway], None]) -> None:
+    """Serve one client on standard input and output until it closes them, or a signal."""
+    signals = Signals()
+    gateway = Gateway(config)
+    endpoint = StdioEndpoint(gateway)
+    await endpoint.start()
+    on_ready(gateway)
+    gc.freeze()
+    stop = asyncio.ensure_future(signals.stop.wait())
+    ended = asyncio.ensure_future(endpoint.ended())
+    await asyncio.wait((stop, ended), return_when=asyncio.FIRST_COMPLETED)
+    ended.cancel()
+    gateway.draining = True
+    gateway.listens.close()
+    await _drained(lambda: endpoint.busy and stop.done())
+    stop.cancel()
+    await endpoint.close()
+    await gateway.stop()
+
+
+async def _drained(busy: Callable[[], bool]) -> None:
+    """Wait for calls under way, within bounds."""
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while busy():
+                await asyncio.sleep(POLL_SECONDS)
+    except TimeoutError:
+        log.warning("some requests were still under way and are cut off")

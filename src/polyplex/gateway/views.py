@@ -1,0 +1,158 @@
+"""Merged lists: what one client sees of all servers, rendered once and kept until something changes."""
+
+import hashlib
+from typing import Final
+
+from msgspec import Raw
+
+from polyplex.mux import cursors
+from polyplex.mux.entries import Entry
+from polyplex.mux.router import Routes
+from polyplex.protocol.bridge.results import finish
+from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
+from polyplex.protocol.revisions import LIST_METHODS, Era
+from polyplex.upstreams.lists import DEFAULT_TTL_MS
+from polyplex.upstreams.pool import Binding, Pool
+from polyplex.upstreams.upstream import Upstream
+
+PAGE_ENTRIES: Final = 1000
+PAGE_BYTES: Final = 4 * 1024 * 1024
+MAX_VIEWS: Final = 256
+FULL: Final[dict[str, object]] = {
+    "tools": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {"listChanged": True},
+    "completions": {},
+    "logging": {},
+}
+
+
+class View:
+    """The lists of a set of upstreams at one moment, with their routes."""
+
+    def __init__(self, upstreams: tuple[Upstream, ...]) -> None:
+        self.upstreams = upstreams
+        members = LIST_METHODS.values()
+        lists: dict[str, list[Entry]] = {
+            member: [entry for upstream in upstreams for entry in upstream.lists.get(member, ())] for member in members
+        }
+        owners = [upstream.config.name for upstream in upstreams if _has(upstream, "resources")]
+        self.routes = Routes(lists, [upstream.naming for upstream in upstreams], owners)
+        self._digests: dict[str, bytes] = {}
+        self._pages: dict[tuple[str, int, Era], bytes] = {}
+        self._ttl: dict[str, tuple[int, str]] = {member: _caching(upstreams, member) for member in members}
+
+    def page(self, method: str, cursor: str | None, era: Era) -> bytes:
+        """One page of a list result. Raises `RpcError` -32602 for a cursor that is not ours."""
+        member = LIST_METHODS[method]
+        start = 0 if cursor is None else self._position(method, member, cursor)
+        key = (member, start, era)
+        page = self._pages.get(key)
+        if page is None:
+            page = self._pages[key] = self._render(method, member, start, era)
+        return page
+
+    def _position(self, method: str, member: str, cursor: str) -> int:
+        """Where a page starts: after the entry it names, wherever that stands by now."""
+        after, offset = cursors.unseal(method, cursor)
+        entries = self.routes.listed(member).entries
+        if 0 < offset <= len(entries) and entries[offset - 1].key == after:
+            return offset
+        for index, entry in enumerate(entries):
+            if entry.key == after:
+                return index + 1
+        return min(offset, len(entries))
+
+    def _render(self, method: str, member: str, start: int, era: Era) -> bytes:
+        entries = self.routes.listed(member).entries
+        size, end = 0, start
+        while end < len(entries) and end - start < PAGE_ENTRIES and (size < PAGE_BYTES or end == start):
+            size += len(entries[end].raw)
+            end += 1
+        raw = b"[" + b",".join(entry.raw for entry in entries[start:end]) + b"]"
+        fields: Fields = {member: Raw(raw)}
+        if end < len(entries):
+            fields["nextCursor"] = Raw(encode_json(cursors.seal(method, entries[end - 1].key, end)))
+        ttl, scope = self._ttl[member]
+        return finish(method, fields, ttl, scope) if era is Era.MODERN else encode_json(fields)
+
+    def digest(self, member: str) -> bytes:
+        """Equal for equal lists."""
+        digest = self._digests.get(member)
+        if digest is None:
+            hasher = hashlib.blake2b(digest_size=16)
+            for entry in self.routes.listed(member).entries:
+                hasher.update(entry.raw)
+            digest = self._digests[member] = hasher.digest()
+        return digest
+
+    def capabilities(self) -> dict[str, object]:
+        """The union of what the servers offer; everything where one of them is not known yet."""
+        union: dict[str, object] = {}
+        for upstream in self.upstreams:
+            if upstream.peer is None:
+                return FULL
+            for name in FULL:
+                if name in upstream.peer.capabilities:
+                    union[name] = FULL[name]
+        return {name: union[name] for name in FULL if name in union} if self.upstreams else {"tools": FULL["tools"]}
+
+    def extensions(self, member: str) -> dict[str, Raw]:
+        """The union of the servers' `extensions` or `experimental` capabilities."""
+        merged: dict[str, Raw] = {}
+        for upstream in self.upstreams:
+            raw = None if upstream.peer is None else upstream.peer.capabilities.get(member)
+            if raw is not None and bytes(raw)[:1] == b"{":
+                merged |= decode_fields(raw)
+        return merged
+
+    def instructions(self) -> str | None:
+        """The servers' instructions, each under its name."""
+        texts = [
+            (upstream.config.name, upstream.peer.instructions)
+            for upstream in self.upstreams
+            if upstream.peer is not None and upstream.peer.instructions
+        ]
+        if len(texts) == 1 and len(self.upstreams) == 1:
+            return texts[0][1]
+        return "\n\n".join(f"# {name}\n{text}" for name, text in texts) or None
+
+
+def _has(upstream: Upstream, capability: str) -> bool:
+    return upstream.peer is not None and capability in upstream.peer.capabilities
+
+
+def _caching(upstreams: tuple[Upstream, ...], member: str) -> tuple[int, str]:
+    """The least `ttlMs` of the parts; `private` where one part is. Legacy servers notify, so a default will do."""
+    listings = [upstream.listings[member] for upstream in upstreams if member in upstream.listings]
+    ttl = min((DEFAULT_TTL_MS if listing.ttl_ms is None else listing.ttl_ms for listing in listings), default=0)
+    missing = len(listings) < len(upstreams)
+    private = any(listing.private for listing in listings)
+    return (0 if missing else ttl), ("private" if private else "public")
+
+
+class Views:
+    """All views in use, shared by clients that see the same upstreams."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.version = 0
+        self._views: dict[tuple[int, ...], View] = {}
+
+    def changed(self) -> None:
+        """Something was listed anew: views are made again when needed."""
+        self.version += 1
+        self._views.clear()
+
+    def view(self, binding: Binding) -> View:
+        """The view of a client with this binding."""
+        pool = self._pool
+        seen = [pool.seen(server, binding) or server.base for server in pool.servers.values()]
+        upstreams = tuple(upstream for upstream in seen if upstream is not None)
+        key = tuple(map(id, upstreams))
+        view = self._views.get(key)
+        if view is None:
+            if len(self._views) >= MAX_VIEWS:
+                self._views.clear()
+            view = self._views[key] = View(upstreams)
+        return view

@@ -1,0 +1,51 @@
+"""Requests on their way to an upstream."""
+
+import msgspec
+from msgspec import Raw
+
+from polyplex.protocol import envelope
+from polyplex.protocol.headers import ParamHeader, encode_value, mirror
+from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
+from polyplex.protocol.revisions import Era
+
+
+class ClientFacts(msgspec.Struct, frozen=True):
+    """What a modern upstream is told of the client with each request; raw JSON but for the level."""
+
+    capabilities: bytes
+    info: bytes
+    log_level: str | None
+
+
+def read_meta(fields: Fields) -> Fields:
+    """The `_meta` of a request's params; anything but an object counts as none."""
+    raw = fields.get("_meta")
+    return decode_fields(raw) if raw is not None and bytes(raw)[:1] == b"{" else {}
+
+
+def meta_for(meta: Fields, client: Era, upstream: Era, revision: str, facts: ClientFacts) -> Fields:
+    """The `_meta` that the upstream's era wants: reserved keys stamped, stripped, or passed on as they are."""
+    if upstream is Era.LEGACY:
+        return envelope.strip(meta) if client is Era.MODERN else meta
+    if client is Era.MODERN:
+        return meta
+    return envelope.stamp(meta, revision, facts.capabilities, facts.info, facts.log_level)
+
+
+def with_meta(fields: Fields, meta: Fields) -> Fields:
+    """Params with this `_meta`, or without one where it is empty."""
+    if meta:
+        return fields | {"_meta": Raw(encode_json(meta))}
+    return {key: value for key, value in fields.items() if key != "_meta"}
+
+
+def mirrored_headers(
+    method: str, name: str | None, params: tuple[ParamHeader, ...], arguments: Raw | None
+) -> list[tuple[str, str]]:
+    """The headers a modern upstream wants over HTTP, derived from what is sent, never copied from the client."""
+    headers = [("Mcp-Method", method)]
+    if name is not None:
+        headers.append(("Mcp-Name", encode_value(name)))
+    if params:
+        headers += mirror(params, None if arguments is None else bytes(arguments))
+    return headers

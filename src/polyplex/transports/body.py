@@ -1,0 +1,95 @@
+"""A large HTTP body that is still arriving: handed on piece by piece, with back-pressure, never held whole."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Source(Protocol):
+    """Where the bytes come from."""
+
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def abort(self) -> None: ...
+
+
+class BodyStream:
+    """The rest of a body after `head`; `length` counts both, in bytes.
+
+    The source stays paused until `attach` says where the bytes go. After that `on_data` is called for each piece,
+    then `on_end` once with None or with the error that cut the body short.
+    """
+
+    __slots__ = ("_on_data", "_on_end", "_outcome", "_pieces", "_source", "ended", "length")
+
+    def __init__(self, source: Source, head: bytes, length: int) -> None:
+        self.length = length
+        self.ended = False
+        self._source = source
+        self._pieces: list[bytes] = [head] if head else []
+        self._outcome: Exception | None = None
+        self._on_data: Callable[[bytes], None] | None = None
+        self._on_end: Callable[[Exception | None], None] | None = None
+        source.pause()
+
+    def feed(self, data: bytes) -> None:
+        """Called by the source for each piece."""
+        if self._on_data is not None:
+            self._on_data(data)
+        else:
+            self._pieces.append(data)
+
+    def finish(self, error: Exception | None) -> None:
+        """Called by the source once, at the end."""
+        self.ended, self._outcome = True, error
+        if self._on_end is not None:
+            on_end, self._on_end, self._on_data = self._on_end, None, None
+            on_end(error)
+
+    def attach(self, on_data: Callable[[bytes], None], on_end: Callable[[Exception | None], None]) -> None:
+        """Let the bytes flow."""
+        pieces, self._pieces = self._pieces, []
+        for piece in pieces:
+            on_data(piece)
+        if self.ended:
+            on_end(self._outcome)
+            return
+        self._on_data, self._on_end = on_data, on_end
+        self._source.resume()
+
+    def pause(self) -> None:
+        """Stop the source for now: the reader is slower."""
+        if not self.ended:
+            self._source.pause()
+
+    def resume(self) -> None:
+        """Let the source go on."""
+        if not self.ended:
+            self._source.resume()
+
+    def abort(self) -> None:
+        """Give the rest up."""
+        if not self.ended:
+            self._on_data = self._on_end = None
+            self._source.abort()
+
+    async def read(self) -> bytes:
+        """The whole body, for a reader that needs it whole. Raises what cut it short."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        whole = bytearray()
+
+        def end(error: Exception | None) -> None:
+            if done.done():
+                return
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+        self.attach(whole.extend, end)
+        try:
+            await done
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+        return bytes(whole)

@@ -1,0 +1,130 @@
+"""One request on its way to an upstream, and what came of it."""
+
+import asyncio
+from typing import Final, Protocol
+
+from polyplex.errors import UpstreamError
+from polyplex.protocol.jsonrpc import error_object
+from polyplex.transports.body import BodyStream
+
+MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
+
+
+class Reply:
+    """The answer to a request: a raw `result`, a raw `error`, or a `stream` that starts right at the result's bytes.
+
+    A stream's last byte is the `}` that closes the envelope.
+    """
+
+    __slots__ = ("error", "result", "stream")
+
+    def __init__(
+        self, result: bytes | None = None, error: bytes | None = None, stream: BodyStream | None = None
+    ) -> None:
+        self.result, self.error, self.stream = result, error, stream
+
+    @classmethod
+    def failure(cls, code: int, message: str, data: bytes | None = None) -> "Reply":
+        """An error reply."""
+        return cls(error=error_object(code, message, data))
+
+
+class Exchange:
+    """A request and its outcome. `context` is whoever caused it; asks and notifications that belong to it go there.
+
+    `deadline` is in loop time; `timeout` seconds are granted anew with each sign of progress, up to `last_deadline`.
+    """
+
+    __slots__ = (
+        "cancel_hook", "context", "deadline", "future", "id", "last_deadline", "method", "params", "streamable",
+        "timeout", "token",
+    )  # fmt: skip
+
+    def __init__(self, identifier: bytes, method: str, params: bytes | None, context: object) -> None:
+        self.id = identifier
+        self.method = method
+        self.params = params
+        self.context = context
+        self.future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.timeout = 0.0
+        self.deadline = 0.0
+        self.last_deadline = 0.0
+        self.streamable = False
+        self.token: bytes | None = None
+        self.cancel_hook: object = None
+
+    @property
+    def done(self) -> bool:
+        """True once there is an outcome."""
+        return self.future.done()
+
+    def resolve(self, reply: Reply) -> bool:
+        """Set the outcome; False where there was one."""
+        if self.future.done():
+            if reply.stream is not None:
+                reply.stream.abort()
+            return False
+        self.future.set_result(reply)
+        return True
+
+    def fail(self, error: Exception) -> bool:
+        """Set a failure as the outcome; False where there was one."""
+        if self.future.done():
+            return False
+        self.future.set_exception(error)
+        return True
+
+
+class Receiver(Protocol):
+    """Takes what a client transport receives. `exchange` is the request on whose own stream it came, else None."""
+
+    def received(self, frame: bytes | bytearray, exchange: Exchange | None) -> None:
+        """A frame came."""
+        ...
+
+    def streamed(self, stream: BodyStream, exchange: Exchange) -> None:
+        """The result of `exchange` has begun; its bytes follow."""
+        ...
+
+    def failed(self, exchange: Exchange, error: UpstreamError) -> None:
+        """The exchange has failed by itself; the session goes on."""
+        ...
+
+    def session_lost(self, exchange: Exchange | None) -> None:
+        """The server no longer knows the session; `exchange` was not carried out."""
+        ...
+
+    def closed(self, reason: str) -> None:
+        """The transport has ended, and with it everything that was under way."""
+        ...
+
+
+class ClientTransport(Protocol):
+    """The client half of a transport."""
+
+    async def open(self, receiver: Receiver) -> None:
+        """Connect. Raises `UpstreamUnavailable`."""
+        ...
+
+    def send(
+        self, frame: bytes, exchange: Exchange | None = None, headers: list[tuple[str, str]] | None = None
+    ) -> None:
+        """Send a frame; `exchange` where it is a request. Failures reach the receiver."""
+        ...
+
+    def abandon(self, exchange: Exchange) -> None:
+        """Stop waiting for an exchange: its own stream, where it has one, is closed."""
+        ...
+
+    def established(self, revision: str, *, stateful: bool) -> None:
+        """The handshake is over: requests carry the revision, a stateful session may open its own stream."""
+        ...
+
+    @property
+    def cancels_by_closing(self) -> bool:
+        """True where closing the stream of an exchange is how it is cancelled (modern era over HTTP)."""
+        ...
+
+    async def close(self) -> None:
+        """End the session and free everything."""
+        ...

@@ -1,0 +1,365 @@
+"""A small HTTP/1.1 client: pooled keep-alive connections to one origin, callbacks instead of tasks, llhttp for parsing.
+
+A body of known length is counted, not parsed: it goes into one preallocated buffer, or through as it arrives.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from typing import Final, Protocol, cast
+
+import httptools
+
+from polyplex.transports.proxy import Route, open_tunnel
+
+RECEIVE_BYTES: Final = 256 * 1024
+MAX_CONNECTIONS: Final = 256
+MAX_HEADER_BYTES: Final = 64 * 1024
+_received: Final = bytearray(RECEIVE_BYTES)
+_view: Final = memoryview(_received)
+
+
+class HttpFailure(Exception):
+    """The exchange failed. `sent` tells whether the request may have reached the server."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class Sink(Protocol):
+    """Takes one response. Exactly one of `on_body`, `on_end` and `on_failure` ends it.
+
+    `connection` is set when the request is sent, for whoever wants to abort it.
+    """
+
+    connection: "Connection | None"
+
+    def on_head(self, status: int, headers: dict[bytes, bytes]) -> bool:
+        """The head came. True asks for the body as it arrives, False for the whole."""
+        ...
+
+    def on_data(self, data: bytes) -> None:
+        """A piece of a body that was asked for as it arrives."""
+        ...
+
+    def on_end(self) -> None:
+        """The end of such a body."""
+        ...
+
+    def on_body(self, body: bytes | bytearray) -> None:
+        """The whole body."""
+        ...
+
+    def on_failure(self, error: HttpFailure) -> None:
+        """No response, or a body cut short."""
+        ...
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One connection, one exchange at a time."""
+
+    def __init__(self, pool: "HttpPool") -> None:
+        self._pool = pool
+        self._transport: asyncio.Transport | None = None
+        self._sink: Sink | None = None
+        self._reset()
+
+    def _reset(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._status = 0
+        self._headers: dict[bytes, bytes] = {}
+        self._header_bytes = 0
+        self._length = -1
+        self._counted = False
+        self._left = 0
+        self._whole: bytearray | None = None
+        self._parts: list[bytes] = []
+        self._streaming = False
+        self._complete = False
+        self._keep_alive = False
+        self._bytes_seen = False
+
+    # -- the exchange
+    def start(self, head: bytes, body: bytes, sink: Sink) -> None:
+        """Send a request; `sink` takes the response."""
+        self._sink = sink
+        sink.connection = self
+        transport = cast("asyncio.Transport", self._transport)
+        if len(body) < 65536:
+            transport.write(head + body)
+        else:
+            transport.writelines((head, body))
+
+    @property
+    def open(self) -> bool:
+        """False once the connection is closing."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def pause(self) -> None:
+        """Stop reading: the taker is slower."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read on."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def abort(self) -> None:
+        """Give up the exchange; its sink hears nothing more."""
+        self._sink = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -- asyncio
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Part of asyncio's protocol interface."""
+        self._transport = cast("asyncio.Transport", transport)
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family != getattr(socket, "AF_UNIX", None):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Part of asyncio's protocol interface. All connections share one buffer; whole bodies have their own."""
+        if self._whole is not None:
+            return memoryview(self._whole)[len(self._whole) - self._left :]
+        return _view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Part of asyncio's protocol interface."""
+        if self._counted:
+            self._count(nbytes)
+            return
+        self._bytes_seen = True
+        try:
+            self._parser.feed_data(_view[:nbytes])
+        except httptools.HttpParserError as error:
+            self._fail(f"the server does not speak HTTP: {error}")
+            return
+        if self._complete:
+            self._finish()
+        elif self._length >= 0 and self._status:
+            self._count_from_here()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Part of asyncio's protocol interface."""
+        self._transport = None
+        self._pool.forget(self)
+        if self._sink is None:
+            return
+        if self._status and self._length < 0 and b"transfer-encoding" not in self._headers:
+            self._keep_alive = False
+            self._finish()
+        else:
+            reason = (
+                "the connection closed in the middle of the answer"
+                if self._bytes_seen
+                else "the connection closed before an answer"
+            )
+            self._fail(f"{reason}{f': {exc}' if exc else ''}")
+
+    def eof_received(self) -> None:
+        """Part of asyncio's protocol interface."""
+
+    # -- llhttp
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Part of llhttp's callback interface."""
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > MAX_HEADER_BYTES:
+            raise ValueError("headers too large")
+        self._headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        """Part of llhttp's callback interface."""
+        status = self._parser.get_status_code()
+        if 100 <= status < 200:
+            return
+        self._status = status
+        self._keep_alive = self._parser.should_keep_alive()
+        length = self._headers.get(b"content-length")
+        if length is not None and b"transfer-encoding" not in self._headers and length.isdigit():
+            self._length = int(length)
+        if self._sink is not None:
+            self._streaming = self._sink.on_head(status, self._headers)
+
+    def on_body(self, body: bytes) -> None:
+        """Part of llhttp's callback interface."""
+        if self._streaming:
+            if self._sink is not None:
+                self._sink.on_data(body)
+        else:
+            self._parts.append(body)
+        if self._length >= 0:
+            self._left += len(body)
+
+    def on_message_complete(self) -> None:
+        """Part of llhttp's callback interface."""
+        if self._status:
+            self._complete = True
+        else:
+            self._headers = {}
+
+    # -- bodies of known length
+    def _count_from_here(self) -> None:
+        self._left = self._length - self._left
+        self._counted = True
+        if self._streaming:
+            return
+        whole = bytearray(self._length)
+        position = 0
+        for part in self._parts:
+            whole[position : position + len(part)] = part
+            position += len(part)
+        self._whole, self._parts = whole, []
+
+    def _count(self, nbytes: int) -> None:
+        extra = nbytes - self._left
+        if extra > 0:
+            self._keep_alive = False
+            nbytes = self._left
+        self._left -= nbytes
+        if self._streaming and self._sink is not None:
+            self._sink.on_data(bytes(_view[:nbytes]))
+        if self._left == 0:
+            self._finish()
+
+    def _finish(self) -> None:
+        sink, self._sink = self._sink, None
+        whole, parts, streaming = self._whole, self._parts, self._streaming
+        if self._keep_alive and self.open:
+            if self._counted:
+                self._reset()
+            else:
+                parser = self._parser
+                self._reset_fields()
+                self._parser = parser
+            self._pool.release(self)
+        elif self._transport is not None:
+            self._transport.close()
+        if sink is None:
+            return
+        if streaming:
+            sink.on_end()
+        elif whole is not None:
+            sink.on_body(whole)
+        else:
+            sink.on_body(parts[0] if len(parts) == 1 else b"".join(parts))
+
+    def _reset_fields(self) -> None:
+        self._status = 0
+        self._headers = {}
+        self._header_bytes = 0
+        self._length = -1
+        self._counted = False
+        self._left = 0
+        self._whole = None
+        self._parts = []
+        self._streaming = False
+        self._complete = False
+        self._bytes_seen = False
+
+    def _fail(self, message: str) -> None:
+        sink, self._sink = self._sink, None
+        if self._transport is not None:
+            self._transport.abort()
+        if sink is not None:
+            sink.on_failure(HttpFailure(message, sent=True))
+
+
+class HttpPool:
+    """Connections to one origin. `route` says where to dial and whether TLS or a proxy is in between."""
+
+    def __init__(self, route: Route, context: ssl.SSLContext | None, connect_timeout: float) -> None:
+        self.route = route
+        self._context = context
+        self._connect_timeout = connect_timeout
+        self._idle: list[Connection] = []
+        self._all: set[Connection] = set()
+        self._opening: set[asyncio.Task[None]] = set()
+        self._waiting: deque[tuple[bytes, bytes, Sink]] = deque()
+        self._cancelled: set[Sink] = set()
+        self._closed = False
+
+    def request(self, head: bytes, body: bytes, sink: Sink) -> None:
+        """Send a request on an idle connection, or on a new one, or queue it when all are taken."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.open:
+                connection.start(head, body, sink)
+                return
+        if self._closed:
+            sink.on_failure(HttpFailure("the client is closed", sent=False))
+        elif len(self._all) + len(self._opening) >= MAX_CONNECTIONS:
+            self._waiting.append((head, body, sink))
+        else:
+            task = asyncio.get_running_loop().create_task(self._open(head, body, sink))
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+
+    def withdraw(self, sink: Sink) -> None:
+        """The sink of a request that has not been started wants nothing any more."""
+        self._cancelled.add(sink)
+
+    async def _open(self, head: bytes, body: bytes, sink: Sink) -> None:
+        try:
+            connection = await self._connect()
+        except (OSError, TimeoutError, ssl.SSLError, HttpFailure) as error:
+            if sink in self._cancelled:
+                self._cancelled.discard(sink)
+            else:
+                sink.on_failure(HttpFailure(self.route.explain(error), sent=False))
+            return
+        if sink in self._cancelled:
+            self._cancelled.discard(sink)
+            self.release(connection)
+        elif connection.open:
+            connection.start(head, body, sink)
+        else:
+            sink.on_failure(HttpFailure("the connection closed before an answer", sent=False))
+
+    async def _connect(self) -> Connection:
+        loop = asyncio.get_running_loop()
+        route = self.route
+        async with asyncio.timeout(self._connect_timeout):
+            if route.tunnel:
+                transport, connection = await open_tunnel(loop, route, self._context, lambda: Connection(self))
+            else:
+                name = route.host if self._context is not None else None
+                transport, connection = await loop.create_connection(
+                    lambda: Connection(self), *route.dial, ssl=self._context, server_hostname=name
+                )
+        del transport
+        self._all.add(connection)
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """The connection is free again."""
+        while self._waiting:
+            head, body, sink = self._waiting.popleft()
+            if sink not in self._cancelled:
+                connection.start(head, body, sink)
+                return
+            self._cancelled.discard(sink)
+        self._idle.append(connection)
+
+    def forget(self, connection: Connection) -> None:
+        """The connection is gone."""
+        self._all.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        while self._waiting and len(self._all) + len(self._opening) < MAX_CONNECTIONS and not self._closed:
+            self.request(*self._waiting.popleft())
+
+    def close(self) -> None:
+        """Close all connections; exchanges under way fail."""
+        self._closed = True
+        for task in list(self._opening):
+            task.cancel()
+        for connection in list(self._all):
+            if connection._transport is not None:
+                connection._transport.close()
+        waiting, self._waiting = self._waiting, deque()
+        for _, _, sink in waiting:
+            sink.on_failure(HttpFailure("the client is closed", sent=False))

@@ -1,0 +1,446 @@
+"""A small HTTP/1.1 server for the endpoint: callbacks instead of tasks, llhttp for parsing, limits on everything.
+
+It knows requests and responses, not what they mean: a handler gets each request once its body is whole.
+"""
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final, cast
+from urllib.parse import unquote
+
+import httptools
+import msgspec
+
+RECEIVE_BYTES: Final = 256 * 1024
+_received: Final = bytearray(RECEIVE_BYTES)
+_view: Final = memoryview(_received)
+_JSON_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+_REASONS: Final = {status.value: f"{status.value} {status.phrase}".encode() for status in HTTPStatus}
+_SINGLE: Final = frozenset({"host", "origin", "authorization", "content-length", "content-type"})
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_LAST_CHUNK: Final = b"0\r\n\r\n"
+JOIN_BYTES: Final = 64 * 1024
+
+
+class HttpLimits(msgspec.Struct, frozen=True):
+    """Bounds of the server; bytes and seconds."""
+
+    header_bytes: int = 32 * 1024
+    headers: int = 128
+    body_bytes: int = 16 * 1024 * 1024
+    connections: int = 4096
+    request_seconds: float = 30.0
+    idle_seconds: float = 120.0
+    write_stall_seconds: float = 60.0
+    write_buffer_bytes: int = 64 * 1024 * 1024
+    pipelined: int = 32
+
+
+class Request:
+    """One request with its whole body. Exactly one `respond*` call answers it."""
+
+    __slots__ = (
+        "_connection",
+        "answered",
+        "body",
+        "close",
+        "duplicate",
+        "headers",
+        "method",
+        "on_disconnect",
+        "target",
+    )
+
+    def __init__(self, connection: "ServerConnection") -> None:
+        self._connection = connection
+        self.method = ""
+        self.target = ""
+        self.headers: dict[str, str] = {}
+        self.duplicate: str | None = None
+        self.body = b""
+        self.close = False
+        self.answered = False
+        self.on_disconnect: Callable[[], None] | None = None
+
+    @property
+    def path(self) -> str:
+        """The decoded path without the query."""
+        return unquote(self.target.partition("?")[0])
+
+    @property
+    def query(self) -> str:
+        """The raw query."""
+        return self.target.partition("?")[2]
+
+    @property
+    def connection(self) -> "ServerConnection":
+        """The connection it came on."""
+        return self._connection
+
+    def respond_json(self, parts: tuple[bytes, ...]) -> None:
+        """200 with a JSON body given in parts."""
+        self._connection.respond(self, _JSON_HEAD % sum(map(len, parts)), parts)
+
+    def respond(
+        self, status: int, body: bytes = b"", content_type: bytes = b"application/json", extra: bytes = b""
+    ) -> None:
+        """Any answer with a whole body. `extra` holds more header lines, each with its line end."""
+        kind = b"Content-Type: %b\r\n" % content_type if body else b""
+        head = b"HTTP/1.1 %b\r\n%bContent-Length: %d\r\n%b\r\n" % (_REASONS[status], kind, len(body), extra)
+        self._connection.respond(self, head, (body,) if body else ())
+
+    def respond_sized(self, length: int) -> "ResponseWriter":
+        """200 with a JSON body of known length that arrives in pieces."""
+        writer = ResponseWriter(self, chunked=False)
+        self._connection.begin(self, _JSON_HEAD % length, writer)
+        return writer
+
+    def respond_events(self, extra: bytes = b"") -> "ResponseWriter":
+        """200 with an event stream."""
+        writer = ResponseWriter(self, chunked=True)
+        head = (
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache, no-transform\r\n"
+            b"X-Accel-Buffering: no\r\nTransfer-Encoding: chunked\r\n%b\r\n" % extra
+        )
+        self._connection.begin(self, head, writer)
+        return writer
+
+
+class ResponseWriter:
+    """Writes a body in pieces. `on_writable` is called when a full buffer has drained."""
+
+    __slots__ = ("_chunked", "_connection", "_request", "closed", "on_writable")
+
+    def __init__(self, request: Request, *, chunked: bool) -> None:
+        self._request = request
+        self._connection = request.connection
+        self._chunked = chunked
+        self.closed = False
+        self.on_writable: Callable[[], None] | None = None
+
+    @property
+    def full(self) -> bool:
+        """True while the client takes the bytes more slowly than they come."""
+        return self._connection.write_paused
+
+    def write(self, data: bytes) -> None:
+        """Write a piece; after the client went away this does nothing."""
+        if self.closed or not data:
+            return
+        self._connection.write((b"%x\r\n" % len(data), data, b"\r\n") if self._chunked else (data,))
+
+    def end(self) -> None:
+        """The body is complete."""
+        if self.closed:
+            return
+        self.closed = True
+        if self._chunked:
+            self._connection.write((_LAST_CHUNK,))
+        self._connection.finish(self._request)
+
+    def abort(self) -> None:
+        """The body cannot be completed: break the connection so that the client knows."""
+        if not self.closed:
+            self.closed = True
+            self._connection.abort()
+
+
+Handler = Callable[[Request], None]
+
+
+class ServerConnection(asyncio.BufferedProtocol):
+    """One client connection; requests are served one after the other."""
+
+    def __init__(self, server: "HttpServer") -> None:
+        self._server = server
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpRequestParser(self)
+        self._next: Request | None = None
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._header_bytes = 0
+        self._ready: deque[Request] = deque()
+        self._active: Request | None = None
+        self._writer: ResponseWriter | None = None
+        self._refused = False
+        self.write_paused = False
+        self.since = server.now
+        self.peer: tuple[str, int] | None = None
+
+    # -- asyncio
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Part of asyncio's protocol interface."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=1024 * 1024)
+        peer = transport.get_extra_info("peername")
+        self.peer = (
+            (str(peer[0]), int(peer[1]))
+            if isinstance(peer, tuple) and len(cast("tuple[object, ...]", peer)) >= 2
+            else None
+        )
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family != getattr(socket, "AF_UNIX", None):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not self._server.admit(self):
+            self._refuse(503, b"too many connections")
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Part of asyncio's protocol interface. All connections share one buffer."""
+        return _view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Part of asyncio's protocol interface."""
+        if self._refused:
+            return
+        try:
+            self._parser.feed_data(_view[:nbytes])
+        except httptools.HttpParserUpgrade:
+            self._refuse(400, b"upgrades are not supported")
+            return
+        except (httptools.HttpParserCallbackError, httptools.HttpParserError):
+            self._refuse(400, b"malformed HTTP request")
+            return
+        if self._active is None:
+            self._serve()
+        elif len(self._ready) > self._server.limits.pipelined:
+            self._refuse(400, b"too many pipelined requests")
+
+    def eof_received(self) -> None:
+        """Part of asyncio's protocol interface. A half-closed client still gets its answer."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Part of asyncio's protocol interface."""
+        self._transport = None
+        self._server.leave(self)
+        if self._writer is not None:
+            self._writer.closed = True
+        active, self._active = self._active, None
+        self._ready.clear()
+        if active is not None and active.on_disconnect is not None:
+            active.on_disconnect()
+
+    def pause_writing(self) -> None:
+        """Part of asyncio's protocol interface."""
+        self.write_paused = True
+        self.since = self._server.now
+
+    def resume_writing(self) -> None:
+        """Part of asyncio's protocol interface."""
+        self.write_paused = False
+        self.since = self._server.now
+        if self._writer is not None and self._writer.on_writable is not None:
+            self._writer.on_writable()
+
+    # -- llhttp
+    def on_message_begin(self) -> None:
+        """Part of llhttp's callback interface."""
+        self._next = Request(self)
+        self._parts = []
+        self._size = self._header_bytes = 0
+        self.since = self._server.now
+
+    def on_url(self, url: bytes) -> None:
+        """Part of llhttp's callback interface."""
+        self._header_bytes += len(url)
+        if self._next is not None and not self._refused:
+            self._next.target += url.decode("latin-1")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Part of llhttp's callback interface."""
+        request = self._next
+        if request is None:
+            return
+        self._header_bytes += len(name) + len(value)
+        headers = request.headers
+        if self._header_bytes > self._server.limits.header_bytes or len(headers) >= self._server.limits.headers:
+            self._refuse(431, b"request headers too large")
+            return
+        key = name.decode("latin-1").lower()
+        text = value.decode("latin-1").strip(" \t")
+        if key in headers:
+            if key in _SINGLE or key.startswith("mcp-"):
+                request.duplicate = key
+            headers[key] += ", " + text
+        else:
+            headers[key] = text
+
+    def on_headers_complete(self) -> None:
+        """Part of llhttp's callback interface."""
+        request = self._next
+        if request is None or self._refused:
+            return
+        request.method = self._parser.get_method().decode("latin-1")
+        length = request.headers.get("content-length", "0")
+        if length.isdigit() and int(length) > self._server.limits.body_bytes:
+            self._refuse(413, b"request body too large")
+        elif request.headers.get("expect", "").lower() == "100-continue":
+            self.write((_CONTINUE,))
+
+    def on_body(self, body: bytes) -> None:
+        """Part of llhttp's callback interface."""
+        self._size += len(body)
+        self.since = self._server.now
+        if self._size > self._server.limits.body_bytes:
+            self._refuse(413, b"request body too large")
+        elif not self._refused:
+            self._parts.append(body)
+
+    def on_message_complete(self) -> None:
+        """Part of llhttp's callback interface."""
+        request = self._next
+        if request is None or self._refused:
+            return
+        self._next = None
+        parts = self._parts
+        request.body = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._parts = []
+        request.close = not self._parser.should_keep_alive()
+        self._ready.append(request)
+
+    # -- serving
+    def _serve(self) -> None:
+        while self._ready and self._active is None and self._transport is not None:
+            self._active = request = self._ready.popleft()
+            self._server.handler(request)
+
+    def _refuse(self, status: int, message: bytes) -> None:
+        if self._refused:
+            return
+        self._refused = True
+        if self._active is None and self._transport is not None:
+            head = b"HTTP/1.1 %b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+            self._transport.write(head % (_REASONS[status], len(message)) + message)
+        if self._transport is not None:
+            self._transport.close()
+
+    def respond(self, request: Request, head: bytes, parts: tuple[bytes, ...]) -> None:
+        """Write a whole response."""
+        if self._transport is None or self._active is not request:
+            return
+        if request.close:
+            head = head.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
+        if sum(map(len, parts)) <= JOIN_BYTES:
+            self._transport.write(b"".join((head, *parts)))
+        else:
+            self._transport.writelines((head, *parts))
+        self.finish(request)
+
+    def begin(self, request: Request, head: bytes, writer: ResponseWriter) -> None:
+        """Write the head of a response whose body comes in pieces."""
+        if self._transport is None or self._active is not request:
+            writer.closed = True
+            return
+        if request.close:
+            head = head.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
+        self._writer = writer
+        self._transport.write(head)
+
+    def write(self, parts: tuple[bytes, ...]) -> None:
+        """Write bytes; a client that lets too much pile up is dropped."""
+        if self._transport is None:
+            return
+        if len(parts) > 1 and sum(map(len, parts)) <= JOIN_BYTES:
+            self._transport.write(b"".join(parts))
+        elif len(parts) > 1:
+            self._transport.writelines(parts)
+        else:
+            self._transport.write(parts[0])
+
+    def finish(self, request: Request) -> None:
+        """The response is written; go on with the next request."""
+        if self._active is not request:
+            return
+        request.answered = True
+        request.on_disconnect = None
+        self._active = self._writer = None
+        self.since = self._server.now
+        if self._transport is None:
+            return
+        if request.close or self._server.closing:
+            self._transport.close()
+        elif self._ready:
+            self._serve()
+
+    def abort(self) -> None:
+        """Break the connection."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def close_if_idle(self) -> None:
+        """Close unless a request is being served."""
+        if self._active is None and self._transport is not None:
+            self._transport.close()
+
+    def check(self, now: float) -> None:
+        """Enforce the time limits; called about once a second."""
+        limits, transport = self._server.limits, self._transport
+        if transport is None:
+            return
+        waited = now - self.since
+        if self._next is not None and waited > limits.request_seconds:
+            self._refuse(408, b"the request took too long to arrive")
+        elif self.write_paused and (
+            waited > limits.write_stall_seconds or transport.get_write_buffer_size() > limits.write_buffer_bytes
+        ):
+            transport.abort()
+        elif self._active is None and self._next is None and waited > limits.idle_seconds:
+            transport.close()
+
+
+class HttpServer:
+    """Listens on one port. `handler` is called for each request, inside the event loop, and must not block."""
+
+    def __init__(self, handler: Handler, limits: HttpLimits | None = None) -> None:
+        self.handler = handler
+        self.limits = limits or HttpLimits()
+        self.closing = False
+        self.now = 0.0
+        self._connections: set[ServerConnection] = set()
+        self._servers: list[asyncio.Server] = []
+        self._sweep: asyncio.TimerHandle | None = None
+
+    async def start(self, host: str, port: int) -> list[tuple[str, int]]:
+        """Listen. Returns the addresses, with the port the system chose for 0. Raises `OSError`."""
+        loop = asyncio.get_running_loop()
+        self.now = loop.time()
+        server = await loop.create_server(lambda: ServerConnection(self), host, port, backlog=1024)
+        self._servers.append(server)
+        self._tick()
+        return [(str(sock.getsockname()[0]), int(sock.getsockname()[1])) for sock in server.sockets]
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.now = loop.time()
+        for connection in list(self._connections):
+            connection.check(self.now)
+        self._sweep = loop.call_later(1.0, self._tick)
+
+    def admit(self, connection: ServerConnection) -> bool:
+        """Count a new connection; False where there are too many."""
+        if len(self._connections) >= self.limits.connections:
+            return False
+        self._connections.add(connection)
+        return True
+
+    def leave(self, connection: ServerConnection) -> None:
+        """A connection is gone."""
+        self._connections.discard(connection)
+
+    def stop_accepting(self) -> None:
+        """Take no new connections or requests; those being served go on."""
+        self.closing = True
+        for server in self._servers:
+            server.close()
+        for connection in list(self._connections):
+            connection.close_if_idle()
+
+    def close(self) -> None:
+        """End everything at once."""
+        self.stop_accepting()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for connection in list(self._connections):
+            connection.abort()

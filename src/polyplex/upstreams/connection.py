@@ -1,0 +1,341 @@
+"""One open session with an upstream: requests out and their answers, asks and notifications in."""
+
+import asyncio
+import itertools
+import logging
+from typing import Final, Protocol
+
+from msgspec import UNSET, Raw
+
+from polyplex.errors import (
+    RemoteProtocolError,
+    RpcError,
+    UpstreamError,
+    UpstreamLost,
+    UpstreamTimeout,
+    UpstreamUnavailable,
+)
+from polyplex.protocol import jsonrpc
+from polyplex.protocol.envelope import SUBSCRIPTION_KEY
+from polyplex.protocol.jsonrpc import Fields, Message
+from polyplex.protocol.revisions import ASK_METHODS, Era
+from polyplex.transports.body import BodyStream
+from polyplex.transports.exchange import ClientTransport, Exchange, Reply
+
+log = logging.getLogger("polyplex.upstreams")
+SWEEP_SECONDS: Final = 0.25
+MAX_ASKS: Final = 256
+_ids: Final = itertools.count(1)
+_SUBSCRIPTION: Final = SUBSCRIPTION_KEY.encode()
+
+
+class Handler(Protocol):
+    """What a connection calls."""
+
+    async def ask(self, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
+        """The server asks its client. Raises `RpcError` where nobody can answer."""
+        ...
+
+    def notified(self, exchange: Exchange | None, method: str, params: bytes | None) -> None:
+        """The server notifies; `exchange` is the request it belongs to, where that is known."""
+        ...
+
+    def lost(self, reason: str) -> None:
+        """The connection has ended by itself."""
+        ...
+
+
+class Peer:
+    """What the server said of itself in the handshake."""
+
+    __slots__ = ("capabilities", "era", "info", "instructions", "revision")
+
+    def __init__(self, era: Era, revision: str, capabilities: Fields, info: bytes, instructions: str | None) -> None:
+        self.era = era
+        self.revision = revision
+        self.capabilities = capabilities
+        self.info = info
+        self.instructions = instructions
+
+
+def request_id() -> bytes:
+    """A raw request id, unique in this process, so that no retry ever repeats one."""
+    return b"%d" % next(_ids)
+
+
+class Connection:
+    """Implements the receiver side of a client transport."""
+
+    def __init__(self, server: str, transport: ClientTransport, handler: Handler) -> None:
+        self.server = server
+        self.transport = transport
+        self.peer: Peer | None = None
+        self.open = True
+        self.in_flight: dict[bytes, Exchange] = {}
+        self.last_used = asyncio.get_running_loop().time()
+        self._handler = handler
+        self._asks: dict[bytes, asyncio.Task[None]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._sweep: asyncio.TimerHandle | None = None
+
+    # -- out
+    def start(
+        self,
+        method: str,
+        params: bytes | None,
+        *,
+        timeout: float,
+        last: float | None = None,
+        context: object = None,
+        streamable: bool = False,
+        headers: list[tuple[str, str]] | None = None,
+        identifier: bytes | None = None,
+        token: bytes | None = None,
+    ) -> Exchange:
+        """Send a request; its outcome is `exchange.future`. `timeout` and `last` in seconds, 0 for none.
+
+        `token` is the client's own progress token; the params sent carry the id in its place.
+        """
+        exchange = Exchange(identifier or request_id(), method, params, context)
+        if not self.open:
+            exchange.fail(UpstreamUnavailable(self.server, "the connection has ended"))
+            return exchange
+        now = self.last_used = self._loop.time()
+        exchange.token = token
+        exchange.streamable = streamable
+        exchange.timeout = timeout
+        if timeout:
+            exchange.last_deadline = now + (last or timeout)
+            exchange.deadline = min(now + timeout, exchange.last_deadline)
+            if self._sweep is None:
+                self._sweep = self._loop.call_later(SWEEP_SECONDS, self._check_deadlines)
+        self.in_flight[exchange.id] = exchange
+        self.transport.send(jsonrpc.request(exchange.id, method, params), exchange, headers)
+        return exchange
+
+    async def request(self, method: str, params: bytes | None, *, timeout: float) -> Fields:
+        """Send a request of our own and return the members of its result. Raises `RpcError` or `UpstreamError`."""
+        exchange = self.start(method, params, timeout=timeout)
+        try:
+            reply = await exchange.future
+        except asyncio.CancelledError:
+            self.cancel(exchange, "polyplex no longer needs it")
+            raise
+        if reply.error is not None:
+            error = jsonrpc.decode_error(reply.error)
+            data = None if error.data is UNSET else bytes(error.data)
+            raise RpcError(error.code, error.message, data)
+        try:
+            return jsonrpc.decode_fields(reply.result or b"{}")
+        except RemoteProtocolError as error:
+            raise UpstreamLost(self.server, f"its answer to {method} is not usable: {error}") from None
+
+    def notify(self, method: str, params: bytes | None = None) -> None:
+        """Send a notification."""
+        if self.open:
+            self.transport.send(jsonrpc.notification(method, params))
+
+    def cancel(self, exchange: Exchange, reason: str) -> None:
+        """Tell the server that an exchange is not wanted any more, and forget it."""
+        if self.in_flight.pop(exchange.id, None) is None:
+            return
+        exchange.future.cancel()
+        if not self.open:
+            return
+        if not self.transport.cancels_by_closing and exchange.method != "initialize":
+            params = b'{"requestId":%b,"reason":%b}' % (exchange.id, jsonrpc.encode_json(reason))
+            self.transport.send(jsonrpc.notification("notifications/cancelled", params))
+        self.transport.abandon(exchange)
+
+    def _check_deadlines(self) -> None:
+        now = self._loop.time()
+        late = [exchange for exchange in self.in_flight.values() if exchange.deadline and exchange.deadline <= now]
+        for exchange in late:
+            waited = exchange.timeout if now < exchange.last_deadline else None
+            what = (
+                f"no answer to {exchange.method} within {waited:g} s" if waited else f"{exchange.method} took too long"
+            )
+            exchange.fail(UpstreamTimeout(self.server, what))
+            self.cancel(exchange, "timed out")
+        self._sweep = self._loop.call_later(SWEEP_SECONDS, self._check_deadlines) if self.in_flight else None
+
+    # -- in (the receiver interface of client transports)
+    def received(self, frame: bytes | bytearray, exchange: Exchange | None) -> None:
+        """A frame came."""
+        try:
+            message = jsonrpc.decode(frame)  # pyright: ignore[reportArgumentType]
+        except RemoteProtocolError as error:
+            self._unreadable(bytes(frame), exchange, error)
+            return
+        if message.method is UNSET:
+            self._response(message, exchange)
+        elif message.id is UNSET:
+            self._notification(message.method, message.params, exchange)
+        else:
+            self._request(message.method, bytes(message.id), message.params, exchange)
+
+    def _response(self, message: Message, hint: Exchange | None) -> None:
+        identifier = b"null" if message.id is UNSET else bytes(message.id)
+        exchange = self.in_flight.pop(identifier, None)
+        if exchange is None:
+            exchange = self.in_flight.pop(identifier.strip(b'"'), None)
+        if exchange is None and identifier == b"null" and hint is not None and message.error is not UNSET:
+            exchange = self.in_flight.pop(hint.id, None)
+        if exchange is None:
+            log.debug("%s: an answer to no request of ours, id %s", self.server, identifier[:80])
+        elif message.error is not UNSET:
+            exchange.resolve(Reply(error=bytes(message.error)))
+        else:
+            exchange.resolve(Reply(result=bytes(message.result)))  # pyright: ignore[reportArgumentType]
+
+    def _notification(self, method: str, raw: Raw | object, hint: Exchange | None) -> None:
+        params = None if raw is UNSET else bytes(raw)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        if method == "notifications/progress":
+            self._progress(params)
+        elif method == "notifications/cancelled":
+            self._cancelled(params)
+        else:
+            if hint is None and params is not None and _SUBSCRIPTION in params:
+                hint = self._subscribed(params)
+            self._handler.notified(hint, method, params)
+
+    def _subscribed(self, params: bytes) -> Exchange | None:
+        """On a shared stream, the `subscriptionId` tells which listen request a notification belongs to."""
+        try:
+            meta = jsonrpc.decode_fields(jsonrpc.decode_fields(params)["_meta"])
+        except (RemoteProtocolError, KeyError):
+            return None
+        return self.in_flight.get(bytes(meta.get(SUBSCRIPTION_KEY, Raw(b""))))
+
+    def _progress(self, params: bytes | None) -> None:
+        """Progress belongs to the exchange whose token it carries; any other token is nobody's."""
+        try:
+            token = bytes(jsonrpc.decode_fields(params or b"{}").get("progressToken", Raw(b"")))
+        except RemoteProtocolError:
+            return
+        exchange = self.in_flight.get(token) or self.in_flight.get(token.strip(b'"'))
+        if exchange is None:
+            return
+        if exchange.deadline:
+            exchange.deadline = min(self._loop.time() + exchange.timeout, exchange.last_deadline)
+        if exchange.token is not None:
+            self._handler.notified(exchange, "notifications/progress", params)
+
+    def _cancelled(self, params: bytes | None) -> None:
+        """The server takes an ask back, or (modern) ends a stream of notifications."""
+        try:
+            identifier = bytes(jsonrpc.decode_fields(params or b"{}").get("requestId", Raw(b"")))
+        except RemoteProtocolError:
+            return
+        ask = self._asks.get(identifier)
+        if ask is not None:
+            ask.cancel()
+            return
+        exchange = self.in_flight.get(identifier)
+        if exchange is not None and exchange.method == "subscriptions/listen":
+            del self.in_flight[identifier]
+            exchange.fail(UpstreamLost(self.server, "the server ended the stream of notifications"))
+
+    def _request(self, method: str, identifier: bytes, raw: Raw | object, hint: Exchange | None) -> None:
+        if method == "ping":
+            self.transport.send(jsonrpc.response(identifier, b"{}"))
+            return
+        if method not in ASK_METHODS or len(self._asks) >= MAX_ASKS or identifier in self._asks:
+            code = jsonrpc.METHOD_NOT_FOUND if method not in ASK_METHODS else jsonrpc.INVALID_REQUEST
+            error = jsonrpc.error_object(code, f"{method} cannot be served here")
+            self.transport.send(jsonrpc.error_response(identifier, error))
+            return
+        params = None if raw is UNSET else bytes(raw)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        task = self._loop.create_task(self._answer(identifier, hint, method, params))
+        self._asks[identifier] = task
+
+    async def _answer(self, identifier: bytes, hint: Exchange | None, method: str, params: bytes | None) -> None:
+        """Have an ask answered. The call that waits for it does not time out meanwhile: a human may be reading."""
+        waiting = list(self.in_flight.values()) if hint is None else [hint]
+        held = [(exchange, exchange.deadline) for exchange in waiting if exchange.deadline]
+        for exchange, _ in held:
+            exchange.deadline = exchange.last_deadline
+        try:
+            reply = await self._handler.ask(hint, method, params)
+        except RpcError as error:
+            reply = Reply.failure(error.code, error.message, error.data)
+        finally:
+            self._asks.pop(identifier, None)
+            now = self._loop.time()
+            for exchange, _ in held:
+                exchange.deadline = min(now + exchange.timeout, exchange.last_deadline)
+        if not self.open:
+            return
+        if reply.result is not None:
+            self.transport.send(jsonrpc.response(identifier, bytes(reply.result)))
+        else:
+            self.transport.send(
+                jsonrpc.error_response(identifier, reply.error or jsonrpc.error_object(-32603, "failed"))
+            )
+
+    def _unreadable(self, frame: bytes, hint: Exchange | None, error: RemoteProtocolError) -> None:
+        """A frame that is no message: log lines on stdout are skipped, a broken answer fails its call only."""
+        identifier = jsonrpc.find_id(frame) if hint is None else hint.id
+        exchange = self.in_flight.pop(identifier, None) if identifier is not None else None
+        if exchange is not None and (hint is not None or b'"method"' not in frame[:256]):
+            exchange.fail(UpstreamLost(self.server, f"its answer cannot be read: {error}"))
+        elif frame.lstrip()[:1] == b"[" and error.code != jsonrpc.PARSE_ERROR:
+            self._batch(frame, hint)
+        else:
+            if exchange is not None:
+                self.in_flight[exchange.id] = exchange
+            log.info("%s: skipped a line that is no message: %s", self.server, frame[:120].decode("utf-8", "replace"))
+
+    def _batch(self, frame: bytes, hint: Exchange | None) -> None:
+        try:
+            parts = jsonrpc.decode_frame(frame)
+        except RemoteProtocolError as error:
+            log.info("%s: skipped a batch: %s", self.server, error)
+            return
+        for part in parts if isinstance(parts, list) else []:
+            self.received(part, hint)
+
+    def streamed(self, stream: BodyStream, exchange: Exchange) -> None:
+        """A large result has begun."""
+        if self.in_flight.pop(exchange.id, None) is None:
+            stream.abort()
+        else:
+            exchange.resolve(Reply(stream=stream))
+
+    def failed(self, exchange: Exchange, error: UpstreamError) -> None:
+        """An exchange failed by itself; where nothing could be sent at all, the session is over."""
+        if self.in_flight.pop(exchange.id, None) is not None:
+            exchange.fail(error)
+        if isinstance(error, UpstreamUnavailable) and self.peer is not None and self.open:
+            self.closed(error.message)
+
+    def session_lost(self, exchange: Exchange | None) -> None:
+        """The server forgot the session: the exchange was not carried out, and a new session is needed."""
+        if exchange is not None and self.in_flight.pop(exchange.id, None) is not None:
+            exchange.fail(UpstreamUnavailable(self.server, "the server no longer knows the session"))
+        if self.open and self.peer is not None:
+            self.open = False
+            self._handler.lost("the server no longer knows the session")
+
+    def closed(self, reason: str) -> None:
+        """The transport has ended."""
+        was_open, self.open = self.open, False
+        self._fail_all(reason)
+        if was_open:
+            self._handler.lost(reason)
+
+    def _fail_all(self, reason: str) -> None:
+        exchanges, self.in_flight = list(self.in_flight.values()), {}
+        for exchange in exchanges:
+            exchange.fail(UpstreamLost(self.server, reason))
+        for ask in list(self._asks.values()):
+            ask.cancel()
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+
+    async def close(self, reason: str = "polyplex is closing the connection") -> None:
+        """End the session; what is under way fails with `reason`."""
+        self.open = False
+        self._fail_all(reason)
+        await self.transport.close()

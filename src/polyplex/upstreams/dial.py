@@ -1,0 +1,121 @@
+"""From a server's configuration to a transport, with the fallbacks between HTTP transports."""
+
+import asyncio
+import os
+from collections.abc import Callable
+
+from polyplex.config import ServerConfig
+from polyplex.errors import UpstreamUnavailable
+from polyplex.protocol.jsonrpc import one_line
+from polyplex.protocol.revisions import Era
+from polyplex.transports.exchange import ClientTransport, Exchange, Receiver
+from polyplex.transports.sse import SseClient
+from polyplex.transports.stdio import ChildProcess, ExitStatus, safe_environment
+from polyplex.transports.streamable_http import HttpEndpoint, StreamableHttpClient
+from polyplex.upstreams.connection import Connection, Handler
+from polyplex.upstreams.handshake import Identity, open_session
+
+
+class StdioTransport:
+    """A child process as a client transport."""
+
+    def __init__(self, config: ServerConfig, on_stderr: Callable[[str], None]) -> None:
+        self._config = config
+        self._on_stderr = on_stderr
+        self._receiver: Receiver
+        self.child: ChildProcess | None = None
+
+    async def open(self, receiver: Receiver) -> None:
+        """Start the process."""
+        self._receiver = receiver
+        config = self._config
+        self.child = ChildProcess(
+            config.name,
+            config.command,
+            config.args,
+            safe_environment(os.environ, config.env, config.options.inherit_env),
+            config.cwd,
+            self._frame,
+            self._exited,
+            on_stderr_line=self._on_stderr,
+        )
+        await self.child.start()
+
+    def _frame(self, frame: bytes) -> None:
+        self._receiver.received(frame, None)
+
+    def _exited(self, status: ExitStatus) -> None:
+        tail = self.child.stderr_tail()[-3:] if self.child is not None else []
+        said = f"; its last words: {' | '.join(tail)}" if tail else ""
+        self._receiver.closed(f"{status}{said}")
+
+    def send(
+        self, frame: bytes, exchange: Exchange | None = None, headers: list[tuple[str, str]] | None = None
+    ) -> None:
+        """Write a frame to its standard input."""
+        if self.child is not None:
+            self.child.write(one_line(frame))
+
+    def abandon(self, exchange: Exchange) -> None:
+        """Nothing to close: the answer, if it comes, is dropped."""
+
+    def established(self, revision: str, *, stateful: bool) -> None:
+        """The handshake is over; this transport needs nothing from it."""
+
+    @property
+    def cancels_by_closing(self) -> bool:
+        """Never: answers share one stream."""
+        return False
+
+    async def close(self) -> None:
+        """Stop the process, gently first."""
+        if self.child is not None:
+            await self.child.stop()
+
+
+async def connect(
+    config: ServerConfig, handler: Handler, identity: Identity, first: Era, on_stderr: Callable[[str], None]
+) -> Connection:
+    """A session with a server. Raises `UpstreamUnavailable` saying what was tried and why it failed."""
+    timeout = config.options.connect_timeout_seconds
+    if config.kind == "stdio":
+        return await _open(config.name, StdioTransport(config, on_stderr), handler, identity, first, timeout)
+    endpoint = HttpEndpoint(config.name, config.url, dict(config.headers), config.options.ca_file, min(timeout, 10.0))
+    if config.kind == "sse":
+        return await _open(config.name, SseClient(endpoint), handler, identity, Era.LEGACY, timeout)
+    try:
+        return await _open(config.name, StreamableHttpClient(endpoint), handler, identity, first, timeout)
+    except UpstreamUnavailable as error:
+        if not any(f"HTTP {status}" in error.message for status in (400, 404, 405)):
+            raise
+        return await _fall_back(endpoint, handler, identity, timeout, error)
+
+
+async def _fall_back(
+    endpoint: HttpEndpoint, handler: Handler, identity: Identity, timeout: float, first: UpstreamUnavailable
+) -> Connection:
+    """A URL that refuses POST may be that of an HTTP+SSE server (2025-11-25, "Backwards Compatibility")."""
+    try:
+        return await _open(endpoint.server, SseClient(endpoint), handler, identity, Era.LEGACY, timeout)
+    except UpstreamUnavailable as error:
+        text = f"{first.message}; as HTTP+SSE: {error.message}"
+        raise UpstreamUnavailable(endpoint.server, text) from None
+
+
+async def _open(
+    server: str, transport: ClientTransport, handler: Handler, identity: Identity, first: Era, timeout: float
+) -> Connection:
+    connection = Connection(server, transport, handler)
+    try:
+        async with asyncio.timeout(timeout):
+            await transport.open(connection)
+        await open_session(connection, identity, first, timeout)
+    except TimeoutError:
+        await connection.close()
+        raise UpstreamUnavailable(server, f"no connection within {timeout:g} s") from None
+    except BaseException:
+        await connection.close()
+        raise
+    if isinstance(transport, StreamableHttpClient):
+        transport.listen()
+    return connection

@@ -1,0 +1,274 @@
+"""All upstreams: one for each server and key, found by who asks."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from polyplex.config import Config, ServerConfig
+from polyplex.mux.entries import Naming
+from polyplex.mux.uris import uri_label
+from polyplex.protocol.revisions import Era
+from polyplex.transports.exchange import Exchange, Reply
+from polyplex.upstreams.manifest import Manifests
+from polyplex.upstreams.upstream import Events, Key, State, Upstream
+
+log = logging.getLogger("polyplex.upstreams")
+REAP_SECONDS: Final = 15.0
+NO_CAPABILITIES: Final = b"{}"
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """What of a client decides which sessions serve it."""
+
+    era: Era
+    capabilities: bytes = NO_CAPABILITIES
+    session: str = ""
+    caller: str = "local"
+
+
+class ServerPool:
+    """The sessions with one server."""
+
+    def __init__(self, config: ServerConfig, naming: Naming, info: bytes, events: Events) -> None:
+        self.config = config
+        self.naming = naming
+        self.upstreams: dict[Key, Upstream] = {}
+        self.speaks: dict[Era, bool] = {Era.MODERN: False} if config.kind == "sse" else {}
+        self.base: Upstream | None = None
+        self._info = info
+        self._events = events
+
+    def key(self, binding: Binding) -> Key:
+        """The key for a binding, as far as the eras of the server are known."""
+        era = binding.era
+        if self.speaks.get(era) is False:
+            era = Era.LEGACY if era is Era.MODERN else Era.MODERN
+        legacy = era is Era.LEGACY and binding.era is Era.LEGACY
+        capabilities = binding.capabilities if legacy else NO_CAPABILITIES
+        return Key(era, capabilities, self._owner(binding, capabilities))
+
+    def _owner(self, binding: Binding, capabilities: bytes) -> str:
+        """Roots become part of a stdio server's state, so sessions that have them do not share one."""
+        isolation = self.config.options.isolation
+        if isolation == "session" or (
+            isolation == "auto" and self.config.kind == "stdio" and b'"roots"' in capabilities
+        ):
+            return f"session:{binding.session}"
+        return f"caller:{binding.caller}" if isolation == "caller" else ""
+
+    def find(self, binding: Binding) -> Upstream | None:
+        """The upstream for a binding, where it exists."""
+        return self.upstreams.get(self.key(binding))
+
+    def create(self, binding: Binding) -> Upstream:
+        """The upstream for a binding, made where there is none."""
+        key = self.key(binding)
+        upstream = self.upstreams.get(key)
+        if upstream is None:
+            upstream = self.upstreams[key] = Upstream(self.config, key, self.naming, self._info, self._events)
+            if self.base is None:
+                self.base = upstream
+        return upstream
+
+    async def resolve(self, binding: Binding) -> Upstream:
+        """The upstream for a binding. While the server's eras are not known yet, the first session finds out."""
+        upstream = self.find(binding)
+        base = self.base
+        if upstream is None and base is not None and base.key.era is not binding.era and not self.speaks:
+            base.start()
+            await base.settled()
+        return upstream or self.create(binding)
+
+    def learned(self, upstream: Upstream) -> None:
+        """A session is open: note which eras the server speaks, and offer the session under both keys it fits."""
+        peer = upstream.peer
+        if peer is None:
+            return
+        wanted = upstream.key.era
+        self.speaks[peer.era] = True
+        if peer.era is not wanted:
+            self.speaks[wanted] = False
+            self.upstreams.setdefault(Key(peer.era, upstream.key.capabilities, upstream.key.owner), upstream)
+
+    def report(self) -> dict[str, object]:
+        """The state of the server, as health shows it."""
+        upstream = self.base
+        if upstream is None:
+            return {"state": "idle"}
+        report: dict[str, object] = {"state": str(upstream.state), "sessions": len(self.all())}
+        if upstream.peer is not None:
+            report |= {"era": str(upstream.peer.era), "revision": upstream.peer.revision}
+        if upstream.error is not None:
+            report["error"] = upstream.error
+        report["tools"] = len(upstream.lists.get("tools", ()))
+        report["restarts"] = upstream.restarts
+        if upstream.set_aside:
+            report["setAside"] = [{"name": item.name, "reason": item.reason} for item in upstream.set_aside]
+        return report
+
+    def all(self) -> list[Upstream]:
+        """Every upstream once."""
+        return list(dict.fromkeys(self.upstreams.values()))
+
+    def drop(self, upstream: Upstream) -> None:
+        """Forget an upstream that is being stopped."""
+        for key in [key for key, other in self.upstreams.items() if other is upstream]:
+            del self.upstreams[key]
+
+
+class Pool:
+    """All servers. Implements the events of upstreams by passing them on to the gateway's `events`."""
+
+    def __init__(self, config: Config, info: bytes, events: Events, manifests: Manifests) -> None:
+        self._events = events
+        self._manifests = manifests
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timers: dict[Upstream, asyncio.TimerHandle] = {}
+        prefix = config.options.naming == "prefix"
+        self.servers = {
+            name: ServerPool(server, Naming(name, uri_label(name), prefix), info, self)
+            for name, server in config.servers.items()
+            if server.enabled
+        }
+
+    def start(self, binding: Binding) -> None:
+        """Connect all servers for a binding; lazy ones only where nothing is remembered of them."""
+        for server in self.servers.values():
+            upstream = server.create(binding)
+            self._remember(server, upstream)
+            if not server.config.options.lazy or not upstream.lists:
+                upstream.start()
+
+    def prepare(self, binding: Binding) -> None:
+        """A client has come: have the sessions for it opened, in the background where the eras are not known yet."""
+        for server in self.servers.values():
+            if server.find(binding) is not None or server.speaks or server.base is None:
+                self._open_for(server, server.create(binding), binding)
+            else:
+                self._spawn(self._open_later(server, binding))
+
+    async def _open_later(self, server: ServerPool, binding: Binding) -> None:
+        self._open_for(server, await server.resolve(binding), binding)
+
+    def _open_for(self, server: ServerPool, upstream: Upstream, binding: Binding) -> None:
+        self._use(upstream, binding)
+        self._remember(server, upstream)
+        if not server.config.options.lazy and upstream.state is State.IDLE:
+            upstream.start()
+
+    async def resolve(self, server: str, binding: Binding) -> Upstream:
+        """The upstream that serves a binding. `server` must be one of `servers`."""
+        pool = self.servers[server]
+        upstream = await pool.resolve(binding)
+        self._use(upstream, binding)
+        self._remember(pool, upstream)
+        return upstream
+
+    def _use(self, upstream: Upstream, binding: Binding) -> None:
+        if binding.session:
+            upstream.users.add(binding.session)
+        timer = self._timers.pop(upstream, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _remember(self, server: ServerPool, upstream: Upstream) -> None:
+        if upstream.lists or upstream.state is not State.IDLE:
+            return
+        known = self._manifests.load(server.config, upstream.key.capabilities)
+        if known is not None:
+            upstream.serve_from(*known)
+            self._events.listed(upstream, frozenset(known[0]))
+
+    def release(self, session: str) -> None:
+        """A client session has ended: stop what served it alone, at once or after a while."""
+        for server in self.servers.values():
+            for upstream in server.all():
+                if session not in upstream.users:
+                    continue
+                upstream.users.discard(session)
+                if upstream.key.owner == f"session:{session}":
+                    self._reap(server, upstream)
+                elif not upstream.users and upstream is not server.base and upstream not in self._timers:
+                    loop = asyncio.get_running_loop()
+                    self._timers[upstream] = loop.call_later(REAP_SECONDS, self._reap_unused, server, upstream)
+
+    def _reap_unused(self, server: ServerPool, upstream: Upstream) -> None:
+        self._timers.pop(upstream, None)
+        if not upstream.users:
+            self._reap(server, upstream)
+
+    def _reap(self, server: ServerPool, upstream: Upstream) -> None:
+        server.drop(upstream)
+        if server.base is upstream:
+            server.base = next(iter(server.upstreams.values()), None)
+        self._events.ended(upstream)
+        self._spawn(upstream.stop())
+
+    def _spawn(self, coroutine: "asyncio.coroutines._CoroutineLike") -> None:  # pyright: ignore
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self) -> None:
+        """Close all sessions; returns when no child process is left."""
+        for timer in self._timers.values():
+            timer.cancel()
+        upstreams = self.all()
+        await asyncio.gather(*(upstream.stop() for upstream in upstreams), *self._tasks, return_exceptions=True)
+
+    def all(self) -> list[Upstream]:
+        """Every upstream of every server."""
+        return [upstream for server in self.servers.values() for upstream in server.all()]
+
+    def seen(self, server: ServerPool, binding: Binding) -> Upstream | None:
+        """Whose lists a client is shown: its own session's, else those of any session that has some."""
+        own = server.find(binding)
+        if own is not None and own.lists:
+            return own
+        candidates: Iterable[Upstream | None] = (server.base, *server.upstreams.values())
+        return next((upstream for upstream in candidates if upstream is not None and upstream.lists), own)
+
+    async def known(self, binding: Binding, seconds: float) -> None:
+        """Wait until each server has been tried for a binding, unless something is known of it; at most `seconds`."""
+        waiting = [
+            upstream.settled()
+            for server in self.servers.values()
+            if (upstream := server.find(binding) or server.base) is not None
+            and not upstream.lists
+            and upstream.unsettled
+        ]
+        if waiting:
+            tasks = [asyncio.ensure_future(wait) for wait in waiting]
+            _, late = await asyncio.wait(tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+
+    # -- the events of upstreams
+    async def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
+        """The server asks."""
+        return await self._events.ask(upstream, exchange, method, params)
+
+    def notified_by(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> None:
+        """The server notifies."""
+        self._events.notified_by(upstream, exchange, method, params)
+
+    def listed(self, upstream: Upstream, members: frozenset[str]) -> None:
+        """Lists of a server are known anew."""
+        self._events.listed(upstream, members)
+        peer = upstream.peer
+        if peer is not None and upstream.connection is not None:
+            lists = dict(upstream.listings)
+            self._spawn(self._manifests.save(upstream.config, upstream.key.capabilities, lists, peer))
+
+    def ended(self, upstream: Upstream) -> None:
+        """An upstream has been stopped for good."""
+        self._events.ended(upstream)
+
+    def connected(self, upstream: Upstream) -> None:
+        """A session is open."""
+        server = self.servers[upstream.config.name]
+        server.learned(upstream)
+        self._events.connected(upstream)

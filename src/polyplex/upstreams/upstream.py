@@ -1,0 +1,437 @@
+"""One supervised upstream: connects, lists, notices losses, tries again, stops when idle."""
+
+import asyncio
+import logging
+from collections import deque
+from enum import StrEnum
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from polyplex.config import ServerConfig
+from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError, UpstreamTimeout, UpstreamUnavailable
+from polyplex.mux.entries import Entry, Naming, SetAside, read_entry
+from polyplex.protocol import envelope
+from polyplex.protocol.jsonrpc import encode_json
+from polyplex.protocol.revisions import LIST_METHODS, Era
+from polyplex.transports.exchange import Exchange, Reply
+from polyplex.upstreams.connection import Connection, Peer
+from polyplex.upstreams.dial import connect
+from polyplex.upstreams.handshake import Identity
+from polyplex.upstreams.lists import Listing, fetch_list, offers
+from polyplex.upstreams.patterns import Patterns
+from polyplex.upstreams.reconnect import Backoff
+
+log = logging.getLogger("polyplex.upstreams")
+STDERR_LINES: Final = 200
+COALESCE_SECONDS: Final = 0.2
+HEALTH_SECONDS: Final = 5.0
+ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+
+
+class State(StrEnum):
+    """Where an upstream is in its life."""
+
+    IDLE = "idle"
+    CONNECTING = "connecting"
+    READY = "ready"
+    WAITING = "waiting"
+    STOPPED = "stopped"
+
+
+class Key(msgspec.Struct, frozen=True):
+    """What tells two sessions with one server apart: the wanted era, the declared capabilities, and whose it is."""
+
+    era: Era
+    capabilities: bytes
+    owner: str = ""
+
+
+class Events(Protocol):
+    """What an upstream calls; the gateway implements it."""
+
+    async def ask(self, upstream: "Upstream", exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
+        """The server asks. Raises `RpcError` where nobody can answer."""
+        ...
+
+    def notified_by(self, upstream: "Upstream", exchange: Exchange | None, method: str, params: bytes | None) -> None:
+        """The server notifies."""
+        ...
+
+    def listed(self, upstream: "Upstream", members: frozenset[str]) -> None:
+        """These lists of the server are known, or known anew."""
+        ...
+
+    def connected(self, upstream: "Upstream") -> None:
+        """A session has been opened, perhaps in place of one that was lost."""
+        ...
+
+    def ended(self, upstream: "Upstream") -> None:
+        """The upstream has been stopped for good."""
+        ...
+
+
+class Upstream:
+    """A server under one key. `await ready()` gives its connection, connecting first where needed."""
+
+    def __init__(self, config: ServerConfig, key: Key, naming: Naming, info: bytes, events: Events) -> None:
+        self.config = config
+        self.key = key
+        self.naming = naming
+        self.identity = Identity(info, key.capabilities)
+        self.state = State.IDLE
+        self.connection: Connection | None = None
+        self.peer: Peer | None = None
+        self.error: str | None = None
+        self.retry_at = 0.0
+        self.restarts = 0
+        self.lists: dict[str, list[Entry]] = {}
+        self.listings: dict[str, Listing] = {}
+        self.set_aside: list[SetAside] = []
+        self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
+        self.users: set[str] = set()
+        self._events = events
+        self._backoff = Backoff()
+        self._patterns = Patterns(config.options.allow, config.options.deny)
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._lost = asyncio.Event()
+        self._waiters: list[asyncio.Future[None]] = []
+        self._stale: set[str] = set()
+        self._refresh: asyncio.Task[None] | None = None
+        self._listener: Exchange | None = None
+        self.listening = asyncio.Event()
+        self._background: set[asyncio.Task[None]] = set()
+
+    # -- life
+    def start(self) -> None:
+        """Connect now and stay connected."""
+        if self._task is None and self.state is not State.STOPPED:
+            self._task = asyncio.get_running_loop().create_task(self._supervise(), name=f"upstream {self.config.name}")
+        self._wake.set()
+
+    async def stop(self) -> None:
+        """Close the session for good."""
+        self.state = State.STOPPED
+        for task in (self._task, self._refresh, *self._background):
+            if task is not None:
+                task.cancel()
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            await connection.close()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=10)
+        self._settle()
+
+    async def ready(self) -> Connection:
+        """The open connection. Raises `UpstreamUnavailable` where there is none in time, or the breaker is open."""
+        connection = self.connection
+        if connection is not None and connection.open:
+            return connection
+        if self.state is State.STOPPED:
+            raise UpstreamUnavailable(self.config.name, "it has been stopped")
+        if self.state is State.WAITING and self._backoff.breaker_open:
+            wait = max(0.0, self.retry_at - asyncio.get_running_loop().time())
+            raise UpstreamUnavailable(self.config.name, f"{self.error}; the next attempt is in {wait:.0f} s")
+        self.start()
+        await self.settled()
+        connection = self.connection
+        if connection is None or not connection.open:
+            raise UpstreamUnavailable(self.config.name, self.error or "it is not connected")
+        return connection
+
+    @property
+    def unsettled(self) -> bool:
+        """True while the first or another attempt is under way."""
+        return (
+            self._task is not None
+            and self.state is State.CONNECTING
+            or (self.state is State.IDLE and self._wake.is_set())
+        )
+
+    async def settled(self) -> None:
+        """Wait until the attempt under way has succeeded or failed."""
+        if self.state is State.READY and self.connection is not None and self.connection.open:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
+    def _settle(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _supervise(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self.state is not State.STOPPED:
+            self._wake.clear()
+            self.state = State.CONNECTING
+            try:
+                await self._connect()
+            except UpstreamError as error:
+                await self._wait_after(error.message)
+                continue
+            began = loop.time()
+            reason = await self._until_lost()
+            self._backoff.lasted(loop.time() - began)
+            if reason is None:
+                self.state = State.IDLE
+                await self._wake.wait()
+            else:
+                self.restarts += 1
+                await self._wait_after(reason)
+
+    async def _wait_after(self, reason: str) -> None:
+        delay = self._backoff.failed()
+        self.error = reason
+        self.retry_at = asyncio.get_running_loop().time() + delay
+        self.state = State.WAITING
+        log.warning("%s: %s; trying again in %.1f s", self.config.name, reason, delay)
+        self._settle()
+        if self._backoff.breaker_open:
+            self._wake.clear()
+            await asyncio.sleep(delay)
+            return
+        try:
+            async with asyncio.timeout(delay):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    async def _connect(self) -> None:
+        self._lost.clear()
+        connection = await connect(self.config, self, self.identity, self.key.era, self.stderr.append)
+        self.connection, self.peer = connection, connection.peer
+        try:
+            await self._fetch(frozenset(LIST_METHODS.values()))
+        except (UpstreamError, RpcError) as error:
+            if not connection.open:
+                await connection.close()
+                raise UpstreamUnavailable(self.config.name, f"lost while listing: {error}") from None
+            log.warning("%s: %s", self.config.name, error)
+        self.state, self.error = State.READY, None
+        if self.peer is not None and self.peer.era is Era.MODERN:
+            self._listen(connection)
+        self._settle()
+        self._events.connected(self)
+
+    async def _until_lost(self) -> str | None:
+        """Wait for the end of the session; None when it was ended for being idle."""
+        idle = self.config.options.idle_seconds
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                async with asyncio.timeout(None if idle is None else max(idle / 4, 0.05)):
+                    await self._lost.wait()
+            except TimeoutError:
+                connection = self.connection
+                if connection is None or connection.in_flight or idle is None:
+                    continue
+                if loop.time() - connection.last_used >= idle and not self._wake.is_set():
+                    self.connection = None
+                    await connection.close("stopped for being idle")
+                    return None
+                self._wake.clear()
+                continue
+            connection, self.connection = self.connection, None
+            if connection is not None:
+                await connection.close(self.error or "the connection was lost")
+            return self.error or "the connection was lost"
+
+    # -- calls
+    async def call(
+        self,
+        method: str,
+        params: bytes,
+        *,
+        context: object,
+        streamable: bool = False,
+        headers: list[tuple[str, str]] | None = None,
+        identifier: bytes | None = None,
+        token: bytes | None = None,
+    ) -> Reply:
+        """Carry a client's request. It is sent again, once, only where it is known not to have run."""
+        options = self.config.options
+        last_try = False
+        while True:
+            connection = self.connection
+            if connection is None or not connection.open:
+                connection = await self.ready()
+            exchange = connection.start(
+                method,
+                params,
+                timeout=options.timeout_seconds,
+                last=max(options.max_timeout_seconds, options.timeout_seconds),
+                context=context,
+                streamable=streamable,
+                headers=headers,
+                identifier=identifier,
+                token=token,
+            )
+            try:
+                return await exchange.future
+            except asyncio.CancelledError:
+                connection.cancel(exchange, "the client cancelled the request")
+                raise
+            except UpstreamUnavailable:
+                if last_try:
+                    raise
+                last_try = True
+            except UpstreamTimeout:
+                self._spawn(self._check_health(connection))
+                raise
+
+    async def _check_health(self, connection: Connection) -> None:
+        """After a call timed out: a server that does not even answer a ping is started anew."""
+        peer = connection.peer
+        if peer is None or not connection.open:
+            return
+        try:
+            if peer.era is Era.LEGACY:
+                await connection.request("ping", None, timeout=HEALTH_SECONDS)
+            else:
+                await connection.request("server/discover", self.own_params(), timeout=HEALTH_SECONDS)
+        except (UpstreamTimeout, UpstreamUnavailable):
+            connection.closed("it stopped answering")
+        except (UpstreamError, RpcError):
+            return
+
+    def own_params(self, **members: object) -> bytes:
+        """Params of a request of our own: these members, and the envelope where the server is a modern one."""
+        if self.peer is None or self.peer.era is Era.LEGACY:
+            return encode_json(members)
+        meta = envelope.stamp({}, self.peer.revision, self.identity.capabilities, self.identity.info, None)
+        return encode_json(members | {"_meta": meta})
+
+    def _spawn(self, coroutine: "asyncio.coroutines._CoroutineLike") -> None:  # pyright: ignore
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(coroutine)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # -- lists
+    async def _fetch(self, members: frozenset[str]) -> None:
+        connection = self.connection
+        if connection is None:
+            return
+        methods = [method for method, member in LIST_METHODS.items() if member in members]
+        known = [method for method in methods if offers(connection, method)]
+        async with asyncio.TaskGroup() as group:
+            tasks = {method: group.create_task(self._fetch_one(connection, method)) for method in known}
+        for method in methods:
+            task = tasks.get(method)
+            self._store(LIST_METHODS[method], Listing([]) if task is None else task.result())
+        self._events.listed(self, members)
+
+    async def _fetch_one(self, connection: Connection, method: str) -> Listing:
+        try:
+            return await fetch_list(connection, method, self.identity)
+        except (UpstreamError, RpcError, RemoteProtocolError) as error:
+            log.warning("%s: %s failed: %s", self.config.name, method, error)
+            return self.listings.get(LIST_METHODS[method], Listing([]))
+
+    def _store(self, member: str, listing: Listing) -> None:
+        peer = self.peer
+        modern_http = peer is not None and peer.era is Era.MODERN and self.config.kind != "stdio"
+        entries: list[Entry] = []
+        aside = [item for item in self.set_aside if not item.reason.endswith(f"[{member}]")]
+        keys: set[str] = set()
+        for raw in listing.entries:
+            entry = read_entry(member, raw, self.naming, modern_http=modern_http)
+            if isinstance(entry, SetAside):
+                aside.append(SetAside(entry.server, entry.name, f"{entry.reason} [{member}]"))
+                log.warning("%s: set aside %r of %s: %s", self.config.name, entry.name, member, entry.reason)
+            elif entry.key not in keys and (member != "tools" or self._patterns.allows(entry.local)):
+                keys.add(entry.key)
+                entries.append(entry)
+        self.listings[member], self.lists[member], self.set_aside = listing, entries, aside
+
+    def serve_from(self, listings: dict[str, Listing], peer: Peer) -> None:
+        """Serve these lists, remembered from an earlier session, until the server has been asked itself."""
+        self.peer = peer
+        for member, listing in listings.items():
+            self._store(member, listing)
+
+    def changed(self, members: frozenset[str]) -> None:
+        """The server says that lists have changed; a burst of such notices makes one round of listing."""
+        self._stale |= members
+        if self._refresh is None or self._refresh.done():
+            self._refresh = asyncio.get_running_loop().create_task(self._refresh_soon())
+
+    async def _refresh_soon(self) -> None:
+        while self._stale and self.connection is not None:
+            await asyncio.sleep(COALESCE_SECONDS)
+            members, self._stale = frozenset(self._stale), set()
+            await self._fetch(members)
+
+    # -- notifications of modern servers
+    def _listen(self, connection: Connection) -> None:
+        """Keep one `subscriptions/listen` open for list changes, where the server declares any."""
+        wanted = self._wanted(connection)
+        if not wanted:
+            self.listening.set()
+        else:
+            self._spawn(self._keep_listening(connection, wanted))
+
+    def _wanted(self, connection: Connection) -> dict[str, bool]:
+        capabilities = {} if connection.peer is None else connection.peer.capabilities
+        return {
+            f"{name}ListChanged": True
+            for name in ("tools", "prompts", "resources")
+            if b'"listChanged":true' in bytes(capabilities.get(name, Raw(b""))).replace(b" ", b"")
+        }
+
+    async def _keep_listening(self, connection: Connection, wanted: dict[str, bool]) -> None:
+        delay = 0.5
+        while connection.open:
+            params = self.own_params(notifications=wanted)
+            headers = [("Mcp-Method", "subscriptions/listen")]
+            exchange = connection.start("subscriptions/listen", params, timeout=0, headers=headers)
+            self._listener = exchange
+            try:
+                reply = await exchange.future
+            except UpstreamError:
+                reply = None
+            except asyncio.CancelledError:
+                connection.cancel(exchange, "polyplex is closing")
+                raise
+            if reply is not None and reply.error is not None:
+                self.listening.set()
+                return
+            self.listening.clear()
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, 30.0)
+            self.changed(frozenset(LIST_METHODS.values()))
+
+    # -- the handler interface of connections
+    async def ask(self, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
+        """The server asks its client."""
+        return await self._events.ask(self, exchange, method, params)
+
+    def notified(self, exchange: Exchange | None, method: str, params: bytes | None) -> None:
+        """The server notifies."""
+        members = _CHANGES.get(method)
+        if members is not None:
+            self.changed(members)
+        elif method == ACKNOWLEDGED and exchange is not None and exchange is self._listener:
+            self.listening.set()
+        else:
+            self._events.notified_by(self, exchange, method, params)
+
+    def lost(self, reason: str) -> None:
+        """The session has ended by itself."""
+        self.error = reason
+        self._lost.set()
+
+
+_CHANGES: Final = {
+    "notifications/tools/list_changed": frozenset({"tools"}),
+    "notifications/prompts/list_changed": frozenset({"prompts"}),
+    "notifications/resources/list_changed": frozenset({"resources", "resourceTemplates"}),
+}
