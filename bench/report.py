@@ -181,7 +181,7 @@ def bars(rows: list[Row], chosen: list[str], cells: list[str]) -> list[Bar]:
                     PEER_MULTIPLE,
                 )
                 for front in FRONTS
-                if front.peer and front.name in chosen
+                if front.peer and front.name in chosen and front.compared in chosen
             ]
     return demands
 
