@@ -30,9 +30,9 @@ def public_name(server: str, local: str) -> PublicName:
     return hashed_name(server, local)
 
 
-def hashed_name(server: str, local: str, salt: int = 0) -> PublicName:
+def hashed_name(server: str, local: str) -> PublicName:
     """The shortened form: legal characters of both parts, cut to size, and a hash that tells look-alikes apart."""
-    digest = _digest(f"{len(server)}:{server}{local}" + (f"#{salt}" if salt else ""))
+    digest = _digest(f"{len(server)}:{server}{local}")
     head = server_slug(server)
     room = _LIMIT - len(head) - len(SEPARATOR) - _HASH - len(SEPARATOR)
     tail = _ILLEGAL.sub("_", local)[:room].strip("_") or "x"
