@@ -7,6 +7,7 @@ the machine makes a run slower, never faster. A bare `python -c pass` takes 0.01
 import os
 import subprocess
 import sys
+import threading
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ IMPORT_CPU_SECONDS = 0.1
 HELP_CPU_SECONDS = 0.3
 BASE_PACKAGES = 30
 RUNS = 7
+DEADLINE_SECONDS = 20
 
 HEAVY_MODULES = (
     "asyncio",
@@ -67,9 +69,12 @@ def _cpu_seconds(*command: str) -> float:
 def _one_run(command: tuple[str, ...]) -> float:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
         assert child.stderr is not None
+        deadline = threading.Timer(DEADLINE_SECONDS, child.kill)
+        deadline.start()
         complaint = child.stderr.read()
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
+        deadline.cancel()
     assert child.returncode == 0, complaint.decode()
     return usage.ru_utime + usage.ru_stime
 
