@@ -114,6 +114,17 @@ int call_text(char *out, size_t room, uint32_t id) {
                   id, opt.tool, opt.arguments, opt.modern ? MODERN_META : "");
 }
 
+int list_text(char *out, size_t room, uint32_t id) {
+  return snprintf(out, room, "{\"jsonrpc\":\"2.0\",\"id\":%u,\"method\":\"tools/list\",\"params\":{%s}}", id,
+                  opt.modern ? MODERN_META + 1 : "");
+}
+
+bool lists_tool(const reply *r) {
+  char wanted[200];
+  snprintf(wanted, sizeof wanted, "\"name\":\"%s\"", opt.tool);
+  return at_edges(r, wanted);
+}
+
 static int by_size(const void *left, const void *right) {
   uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
   return (a > b) - (a < b);

@@ -31,6 +31,8 @@ void start_clock(void);
 bool time_left(uint64_t now);
 uint32_t next_id(void);
 int call_text(char *out, size_t room, uint32_t id);
+int list_text(char *out, size_t room, uint32_t id);
+bool lists_tool(const reply *r); /* true when a list of tools holds the one to be called */
 extern const char *INITIALIZE, *INITIALIZED;
 
 void run_http(const char *url);

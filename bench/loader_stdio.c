@@ -6,7 +6,7 @@
 static uint64_t began[SLOTS]; /* 0: no call in flight under this id */
 static uint32_t ids[SLOTS];
 static int to_child, from_child, in_flight;
-static bool initialized;
+static enum { HANDSHAKE, LISTING, CALLING } phase;
 
 static void send_text(const char *text, size_t size) {
   while (size) {
@@ -28,6 +28,15 @@ static void call(void) {
   send_text(text, (size_t)size);
 }
 
+/* A server behind the child may still be starting: its tool is called once it is listed. */
+static void list(void) {
+  char text[1024];
+  int size = list_text(text, sizeof text - 1, next_id());
+  text[size++] = '\n';
+  phase = LISTING;
+  send_text(text, (size_t)size);
+}
+
 /* The id of a reply: by its members when it is whole, else as text at an edge. */
 static uint32_t id_of(const reply *r) {
   if (r->size <= EDGE) {
@@ -44,10 +53,20 @@ static void take_reply(const reply *r) {
   uint32_t id = id_of(r);
   uint64_t now = nanoseconds();
   if (!id) return; /* a notification */
-  if (!initialized) {
+  if (phase == HANDSHAKE) {
     send_text(INITIALIZED, strlen(INITIALIZED));
     send_text("\n", 1);
-    initialized = true;
+    list();
+    return;
+  }
+  if (phase == LISTING) {
+    if (lists_tool(r)) {
+      phase = CALLING;
+      start_clock();
+    } else {
+      usleep(20000);
+      list();
+    }
     return;
   }
   if (ids[id % SLOTS] != id || !began[id % SLOTS]) { count_fault("an answer too many", r); return; }
@@ -108,19 +127,13 @@ void run_stdio(char **command) {
   static char input[1 << 18];
   static reply r;
   pid_t child = start(command);
-  initialized = opt.modern;
-  if (!initialized) {
+  if (opt.modern) list();
+  else {
     send_text(INITIALIZE, strlen(INITIALIZE));
     send_text("\n", 1);
   }
-  bool counting = false;
-  for (;;) {
-    if (initialized && !counting) {
-      start_clock();
-      counting = true;
-    }
-    if (counting && !time_left(nanoseconds())) break;
-    while (initialized && in_flight < opt.width) call();
+  while (phase != CALLING || time_left(nanoseconds())) {
+    while (phase == CALLING && in_flight < opt.width) call();
     ssize_t got = read(from_child, input, sizeof input);
     if (got <= 0) {
       fprintf(stderr, "loader: the child closed its output\n");
