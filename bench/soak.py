@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -21,7 +22,7 @@ import uvloop
 from client import Refused, WrongAnswer
 from configs import http_server, stdio_server, write_config
 from gateway import Running, Verdict, polyplex_command, serving
-from processes import BenchError, build, descendants, end_on_sigterm, log_tail, say, wait_gone
+from processes import BenchError, build, descendants, end_on_sigterm, log_tail, open_files, say, wait_gone
 from soak_clients import Crowd, Plan
 from soak_ledger import Ledger, grown
 from soak_upstreams import Upstreams
@@ -54,9 +55,15 @@ async def watch(gateway: Running, ledger: Ledger, calls: int) -> None:
             )
 
 
-async def judge_end(
-    gateway: Running, upstreams: Upstreams, verdict: Verdict, files_allowed: int, ledger: Ledger
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What polyplex had before its first client."""
+
+    files: int
+    children: int
+
+
+async def judge_end(gateway: Running, verdict: Verdict, before: Before, pooled: int, ledger: Ledger) -> None:
     """After the last client: descriptors and children are as before the first, but for pooled connections."""
     await asyncio.sleep(1.0)
     ledger.sample(gateway.pid)
@@ -64,10 +71,10 @@ async def judge_end(
     verdict.at_most(
         "file descriptors at the end (as at the start, with a pool for the HTTP upstreams)",
         ledger.samples[-1].files,
-        files_allowed,
+        before.files + pooled + FLAT_FILES,
     )
     verdict.at_most("zombies among its children", sum(state == "Z" for state, _ in children.values()), 0)
-    verdict.at_most("children more than stdio upstreams", len(children) - len(upstreams.pipes), 0)
+    verdict.at_most("children more than before the first client", len(children) - before.children, 0)
 
 
 async def judge_shutdown(gateway: Running, verdict: Verdict) -> None:
@@ -118,8 +125,7 @@ async def measure(polyplex: list[str], verdict: Verdict, plan: Plan, kills: int)
         servers |= {name: http_server(port) for name, port in upstreams.ports.items()}
         config = write_config("soak", servers)
         async with serving(polyplex, config, "soak", tools=2 * len(servers)) as gateway:
-            ledger.sample(gateway.pid)
-            files_before = ledger.samples.pop().files
+            before = Before(open_files(gateway.pid), len(descendants(gateway.pid)))
             crowd = Crowd(plan, ledger, gateway.port, [*servers], [*polyplex, "serve", "--config", config, "--stdio"])
             began = time.monotonic()
             async with asyncio.TaskGroup() as group:
@@ -134,8 +140,7 @@ async def measure(polyplex: list[str], verdict: Verdict, plan: Plan, kills: int)
             )
             say(f"{crowd.opened:,} sessions: {crowd.summary()}; {upstreams.killed} kills")
             judge(ledger, verdict, plan)
-            files_allowed = files_before + plan.clients * len(upstreams.ports) + FLAT_FILES
-            await judge_end(gateway, upstreams, verdict, files_allowed, ledger)
+            await judge_end(gateway, verdict, before, plan.clients * len(upstreams.ports), ledger)
             await judge_shutdown(gateway, verdict)
 
 
