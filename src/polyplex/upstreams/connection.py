@@ -115,7 +115,8 @@ class Connection:
 
     async def request(self, method: str, params: bytes | None, *, timeout: float) -> Fields:
         """Send a request of our own and return the members of its result. Raises `RpcError` or `UpstreamError`."""
-        exchange = self.start(method, params, timeout=timeout)
+        headers = None if self.peer is None or self.peer.era is Era.LEGACY else [("Mcp-Method", method)]
+        exchange = self.start(method, params, timeout=timeout, headers=headers)
         try:
             reply = await exchange.future
         except asyncio.CancelledError:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from polyplex.config import ServerConfig
 from polyplex.errors import UpstreamUnavailable
-from polyplex.protocol.jsonrpc import one_line
 from polyplex.protocol.revisions import Era
 from polyplex.transports.exchange import ClientTransport, Exchange, Receiver
 from polyplex.transports.sse import SseClient
@@ -53,8 +52,12 @@ class StdioTransport:
         self, frame: bytes, exchange: Exchange | None = None, headers: list[tuple[str, str]] | None = None
     ) -> None:
         """Write a frame to its standard input."""
-        if self.child is not None:
-            self.child.write(one_line(frame))
+        try:
+            if self.child is not None:
+                self.child.write(frame)
+        except UpstreamUnavailable as error:
+            if exchange is not None:
+                self._receiver.failed(exchange, error)
 
     def abandon(self, exchange: Exchange) -> None:
         """Nothing to close: the answer, if it comes, is dropped."""

@@ -6,7 +6,7 @@ from typing import Final
 FIRST_SECONDS: Final = 0.25
 LONGEST_SECONDS: Final = 60.0
 BREAKER_FAILURES: Final = 5
-STEADY_SECONDS: Final = 30.0
+STEADY_SECONDS: Final = 5.0
 
 
 class Backoff:

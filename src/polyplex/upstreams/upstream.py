@@ -184,9 +184,13 @@ class Upstream:
             if reason is None:
                 self.state = State.IDLE
                 await self._wake.wait()
-            else:
-                self.restarts += 1
+                continue
+            self.restarts += 1
+            if self._backoff.failures:
                 await self._wait_after(reason)
+            else:
+                self._backoff.failures = 1
+                log.warning("%s: %s; connecting again", self.config.name, reason)
 
     async def _wait_after(self, reason: str) -> None:
         delay = self._backoff.failed()
