@@ -5,6 +5,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - names no host, so it is none of ours
 
 
 class OriginChecks:
@@ -12,9 +13,7 @@ class OriginChecks:
 
     def __init__(self, bound: Iterable[str], hosts: Iterable[str], origins: Iterable[str]) -> None:
         self._any_host = "*" in hosts
-        self._hosts = (
-            {host.lower() for host in hosts} | LOOPBACK | {host for host in bound if host not in ("0.0.0.0", "::")}
-        )
+        self._hosts = {host.lower() for host in hosts} | LOOPBACK | (set(bound) - EVERYWHERE)
         self._any_origin = "*" in origins
         self._origins = {origin.lower().rstrip("/") for origin in origins}
         self._seen_hosts: set[str] = set()

@@ -3,20 +3,18 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Raw
 
 from polyplex.downstream.session import Call, Send, Session
 from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.gateway.client import Client, call_of
+from polyplex.gateway.core import Core
 from polyplex.protocol.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, decode_fields, decode_text
 from polyplex.protocol.revisions import ASK_METHODS, Era
 from polyplex.transports.exchange import Exchange, Reply
 from polyplex.upstreams.upstream import Upstream
-
-if TYPE_CHECKING:
-    from polyplex.gateway.app import Gateway
 
 log = logging.getLogger("polyplex.gateway")
 ASK_SECONDS: Final = 900.0
@@ -26,8 +24,8 @@ REMEMBERED: Final = 1024
 class Asks:
     """Sampling, elicitation and roots."""
 
-    def __init__(self, gateway: "Gateway") -> None:
-        self._gateway = gateway
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._elicitations: OrderedDict[tuple[str, str], tuple[str, Call | None]] = OrderedDict()
 
     async def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
@@ -57,7 +55,7 @@ class Asks:
             session_id = next(iter(sessions))
         else:
             session_id = call.session.id
-        client = self._gateway.clients.get(session_id)
+        client = self._core.clients.get(session_id)
         if client is None or client.binding.era is not Era.LEGACY:
             raise RpcError(INVALID_REQUEST, f"the client of this call cannot be asked for {method}")
         return client, call
@@ -85,7 +83,7 @@ class Asks:
     def elicited(self, upstream: Upstream, params: bytes | None) -> Session | None:
         """The session that was sent to the URL of this elicitation."""
         known = self._elicitations.get((upstream.config.name, elicitation_id(params) or ""))
-        client = None if known is None else self._gateway.clients.get(known[0])
+        client = None if known is None else self._core.clients.get(known[0])
         return None if client is None else client.session
 
 

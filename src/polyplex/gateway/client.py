@@ -1,19 +1,16 @@
 """What the gateway knows of a client: its binding, its view of the lists, the upstreams that serve it."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from polyplex.downstream.session import Call, Session
+from polyplex.gateway.views import View
 from polyplex.protocol.bridge.requests import ClientFacts
 from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
 from polyplex.protocol.revisions import Era
 from polyplex.upstreams.pool import NO_CAPABILITIES, Binding
 from polyplex.upstreams.upstream import Upstream
-
-if TYPE_CHECKING:
-    from polyplex.gateway.views import View
 
 DECLARED = ("roots", "sampling", "elicitation", "experimental", "extensions")
 

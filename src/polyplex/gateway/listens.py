@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from msgspec import Raw
@@ -10,14 +10,13 @@ from msgspec import Raw
 from polyplex.downstream.session import Call
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
 from polyplex.gateway.client import Client
+from polyplex.gateway.core import Core
 from polyplex.gateway.pipeline import read_target
+from polyplex.gateway.subscriptions import Subscriptions
 from polyplex.protocol.envelope import SUBSCRIPTION_KEY
 from polyplex.protocol.jsonrpc import INVALID_PARAMS, decode_fields, encode_json, notification
 from polyplex.protocol.revisions import LIST_METHODS, Era
 from polyplex.upstreams.upstream import Upstream
-
-if TYPE_CHECKING:
-    from polyplex.gateway.app import Gateway
 
 log = logging.getLogger("polyplex.gateway")
 ACKNOWLEDGE_SECONDS: Final = 3.0
@@ -69,8 +68,9 @@ class _Stream:
 class Listens:
     """All streams that are open."""
 
-    def __init__(self, gateway: "Gateway") -> None:
-        self._gateway = gateway
+    def __init__(self, core: Core, subscriptions: Subscriptions) -> None:
+        self._core = core
+        self._subscriptions = subscriptions
         self._streams: set[_Stream] = set()
 
     async def serve(self, call: Call, client: Client) -> bytes:
@@ -84,7 +84,9 @@ class Listens:
             uris = await self._subscribe(stream, wanted, client)
             await self._servers_listening(client)
             self._note_lists(client)
-            acknowledged: dict[str, object] = dict(honoured) | ({"resourceSubscriptions": uris} if uris else {})
+            acknowledged: dict[str, object] = {**honoured}
+            if uris:
+                acknowledged["resourceSubscriptions"] = uris
             frame = notification(
                 "notifications/subscriptions/acknowledged", encode_json({"notifications": acknowledged})
             )
@@ -96,10 +98,10 @@ class Listens:
             return encode_json({"resultType": "complete", "_meta": meta})
         finally:
             self._streams.discard(stream)
-            self._gateway.subscriptions.drop_subscriber(stream.name)
+            self._subscriptions.drop(stream.name)
 
     def _honoured(self, wanted: _Filter, client: Client) -> dict[str, bool]:
-        capabilities = self._gateway.view(client).capabilities()
+        capabilities = self._core.view(client).capabilities()
         names = ((name, _FILTER_OF[name]) for name in ("tools", "prompts", "resources") if name in capabilities)
         return {filter_name: True for _, filter_name in names if getattr(wanted, filter_name)}
 
@@ -108,9 +110,9 @@ class Listens:
         honoured: list[str] = []
         for uri in wanted.resourceSubscriptions[:MAX_URIS]:
             try:
-                target = read_target(self._gateway.view(client).routes, stream.call, uri)
-                upstream = await self._gateway.upstream(client, target.server)
-                await self._gateway.subscriptions.add(upstream, target.local, stream.name, stream.send)
+                target = read_target(self._core.view(client).routes, stream.call, uri)
+                upstream = await self._core.upstream(client, target.server)
+                await self._subscriptions.add(upstream, target.local, stream.name, stream.send)
             except (RpcError, UpstreamError, RemoteProtocolError) as error:
                 log.info("a subscription to %s is not honoured: %s", uri, error)
                 continue
@@ -121,7 +123,7 @@ class Listens:
         """Acknowledge only once the servers' own streams are open, so that no change falls between."""
         modern = [
             upstream
-            for upstream in self._gateway.view(client).upstreams
+            for upstream in self._core.view(client).upstreams
             if upstream.connection is not None and upstream.peer is not None and upstream.peer.era is Era.MODERN
         ]
         if modern:
@@ -133,7 +135,7 @@ class Listens:
                 log.info("some servers have not acknowledged their subscriptions yet")
 
     def _note_lists(self, client: Client) -> None:
-        view = self._gateway.view(client)
+        view = self._core.view(client)
         for member in LIST_METHODS.values():
             client.listed.setdefault(member, view.digest(member))
 

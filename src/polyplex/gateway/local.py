@@ -2,23 +2,24 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Raw
 
-from polyplex.downstream.session import Call
+from polyplex.downstream.session import Call, Session
 from polyplex.errors import RpcError
 from polyplex.gateway.client import Client
+from polyplex.gateway.core import Core
+from polyplex.gateway.listens import Listens
+from polyplex.gateway.notices import Notices
 from polyplex.gateway.pipeline import read_target
+from polyplex.gateway.subscriptions import Subscriptions
 from polyplex.gateway.views import View
 from polyplex.protocol import envelope
 from polyplex.protocol.bridge.results import finish
 from polyplex.protocol.envelope import LOG_LEVELS
 from polyplex.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, Fields, decode_fields, decode_text, encode_json
 from polyplex.protocol.revisions import LIST_METHODS, MODERN_REVISIONS, Era, negotiate
-
-if TYPE_CHECKING:
-    from polyplex.gateway.app import Gateway
 
 DISCOVER_TTL_MS: Final = 60_000
 Run = Callable[[Call, Client], Awaitable[bytes]]
@@ -37,8 +38,19 @@ class Handler(NamedTuple):
 class Local:
     """The handlers by method."""
 
-    def __init__(self, gateway: "Gateway") -> None:
-        self._gateway = gateway
+    def __init__(
+        self,
+        core: Core,
+        notices: Notices,
+        subscriptions: Subscriptions,
+        listens: Listens,
+        welcome: Callable[[Session], Client],
+    ) -> None:
+        self._core = core
+        self._notices = notices
+        self._subscriptions = subscriptions
+        self._listens = listens
+        self._welcome = welcome
         self.handlers: dict[str, Handler] = {
             "initialize": Handler(self._initialize, _LEGACY),
             "ping": Handler(self._ping, _LEGACY),
@@ -64,13 +76,13 @@ class Local:
         session.revision = call.revision = negotiate(decode_text(fields["protocolVersion"]))
         session.capabilities = _object(fields, "capabilities")
         session.client_info = _object(fields, "clientInfo")
-        client = self._gateway.welcome(session)
+        client = self._welcome(session)
         await self._first_lists(client)
-        view = self._gateway.view(client)
+        view = self._core.view(client)
         result: dict[str, object] = {
             "protocolVersion": session.revision,
             "capabilities": _capabilities(view, "experimental"),
-            "serverInfo": Raw(self._gateway.info),
+            "serverInfo": Raw(self._core.info),
         }
         instructions = view.instructions()
         if instructions is not None:
@@ -79,7 +91,7 @@ class Local:
 
     async def _discover(self, call: Call, client: Client) -> bytes:
         await self._first_lists(client)
-        view = self._gateway.view(client)
+        view = self._core.view(client)
         fields: dict[str, object] = {
             "supportedVersions": list(MODERN_REVISIONS),
             "capabilities": _capabilities(view, "extensions"),
@@ -87,15 +99,15 @@ class Local:
         instructions = view.instructions()
         if instructions is not None:
             fields["instructions"] = instructions
-        fields["_meta"] = {envelope.SERVER_INFO_KEY: Raw(self._gateway.info)}
+        fields["_meta"] = {envelope.SERVER_INFO_KEY: Raw(self._core.info)}
         return finish(call.method, decode_fields(encode_json(fields)), DISCOVER_TTL_MS, "private")
 
     async def _first_lists(self, client: Client) -> None:
         """Wait a little for servers that nothing is known of yet; others join later with a list change."""
         loop = asyncio.get_running_loop()
-        left = client.started + self._gateway.config.options.first_list_wait_seconds - loop.time()
+        left = client.started + self._core.config.options.first_list_wait_seconds - loop.time()
         if left > 0:
-            await self._gateway.pool.known(client.binding, left)
+            await self._core.pool.known(client.binding, left)
 
     # -- lists
     async def _list(self, call: Call, client: Client) -> bytes:
@@ -103,7 +115,7 @@ class Local:
         fields = decode_fields(call.params or b"{}")
         raw = fields.get("cursor", Raw(b"null"))
         cursor = None if bytes(raw) == b"null" else decode_text(raw)
-        view = self._gateway.view(client)
+        view = self._core.view(client)
         client.listed[LIST_METHODS[call.method]] = view.digest(LIST_METHODS[call.method])
         return view.page(call.method, cursor, client.binding.era)
 
@@ -113,31 +125,27 @@ class Local:
         if level not in LOG_LEVELS:
             raise RpcError(INVALID_PARAMS, f"unknown log level {level!r}; one of {', '.join(LOG_LEVELS)}")
         call.session.log_level = level
-        await self._gateway.notices.set_level(client)
+        await self._notices.set_level(client)
         return b"{}"
 
     async def _subscribe(self, call: Call, client: Client) -> bytes:
         uri = decode_text(decode_fields(call.params or b"{}").get("uri", Raw(b"null")))
-        target = read_target(self._gateway.view(client).routes, call, uri)
-        upstream = await self._gateway.upstream(client, target.server)
-        await self._gateway.subscriptions.add(upstream, target.local, call.session.id, _to_session(call, uri))
+        target = read_target(self._core.view(client).routes, call, uri)
+        upstream = await self._core.upstream(client, target.server)
+        await self._subscriptions.add(upstream, target.local, call.session.id, call.session.send)
         return b"{}"
 
     async def _unsubscribe(self, call: Call, client: Client) -> bytes:
         uri = decode_text(decode_fields(call.params or b"{}").get("uri", Raw(b"null")))
-        target = read_target(self._gateway.view(client).routes, call, uri)
-        upstream = await self._gateway.upstream(client, target.server)
-        await self._gateway.subscriptions.remove(upstream, target.local, call.session.id)
+        target = read_target(self._core.view(client).routes, call, uri)
+        upstream = await self._core.upstream(client, target.server)
+        await self._subscriptions.remove(upstream, target.local, call.session.id)
         return b"{}"
 
     # -- streams of modern clients
     async def _listen(self, call: Call, client: Client) -> bytes:
         await self._first_lists(client)
-        return await self._gateway.listens.serve(call, client)
-
-
-def _to_session(call: Call, uri: str) -> Callable[[bytes], None]:
-    return call.session.send
+        return await self._listens.serve(call, client)
 
 
 def _object(fields: Fields, name: str) -> bytes:

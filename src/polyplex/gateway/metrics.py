@@ -1,18 +1,14 @@
 """What `/metrics` shows."""
 
-from typing import TYPE_CHECKING
-
+from polyplex.gateway.core import Core
 from polyplex.telemetry import Registry
-
-if TYPE_CHECKING:
-    from polyplex.gateway.app import Gateway
 
 
 class Metrics:
     """Counters and gauges of a gateway."""
 
-    def __init__(self, gateway: "Gateway") -> None:
-        self._gateway = gateway
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._registry = Registry()
         self._up = self._registry.gauge(
             "polyplex_upstream_up", "1 while a session with the server is open.", ("server",)
@@ -24,8 +20,8 @@ class Metrics:
         self._registry.before_render(self._refresh)
 
     def _refresh(self) -> None:
-        self._sessions.labels().value = len(self._gateway.clients)
-        for name, server in self._gateway.pool.servers.items():
+        self._sessions.labels().value = len(self._core.clients)
+        for name, server in self._core.pool.servers.items():
             upstreams = server.all()
             self._up.labels(name).value = float(any(upstream.connection is not None for upstream in upstreams))
             self._restarts.labels(name).value = float(sum(upstream.restarts for upstream in upstreams))

@@ -46,7 +46,7 @@ class Multiplexer:
         *,
         answers: Mapping[str, Answer] | None = None,
     ) -> Self:
-        """From a file, from its content as a mapping, or (None) from where `polyplex serve` looks. Raises `ConfigError`."""
+        """From a file, a mapping, or (None) from where `polyplex serve` looks. Raises `ConfigError`."""
         if isinstance(config, Config):
             return cls(config, answers=answers)
         if isinstance(config, Mapping):
@@ -57,7 +57,7 @@ class Multiplexer:
         self._gateway = Gateway(self._config)
         self._session = Session(Era.LEGACY, LATEST_LEGACY, http=False)
         self._session.attach(self._received)
-        self._session.client_info = self._gateway.info
+        self._session.client_info = self._gateway.core.info
         capabilities: dict[str, object] = {
             capability: {} for method, capability in _CAPABILITY_OF.items() if method in self._answers
         }
@@ -176,11 +176,12 @@ class Multiplexer:
         try:
             if answer is None:
                 raise RpcError(METHOD_NOT_FOUND, f"{method} has no answer function")
-            members = {} if isinstance(params, msgspec.UnsetType) else msgspec.json.decode(cast("Raw", params))
+            raw = b"{}" if isinstance(params, msgspec.UnsetType) else bytes(cast("Raw", params))
+            members: dict[str, Any] = msgspec.json.decode(raw)
             message = Message(id=Raw(identifier), result=Raw(encode_json(await answer(members))))
         except RpcError as error:
-            raw = jsonrpc.error_object(error.code, error.message, error.data)
-            message = Message(id=Raw(identifier), error=Raw(raw))
+            failure = jsonrpc.error_object(error.code, error.message, error.data)
+            message = Message(id=Raw(identifier), error=Raw(failure))
         except Exception as error:  # noqa: BLE001 - whatever the function raises, the server is answered
             message = Message(id=Raw(identifier), error=Raw(jsonrpc.error_object(INTERNAL_ERROR, str(error))))
         self._session.answered(message)

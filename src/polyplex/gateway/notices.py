@@ -2,22 +2,24 @@
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Raw
 
 from polyplex.downstream.session import Call, Session
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
+from polyplex.gateway.asks import Asks
 from polyplex.gateway.client import Client, call_of
+from polyplex.gateway.core import Core
+from polyplex.gateway.listens import Listens
+from polyplex.gateway.subscriptions import Subscriptions
 from polyplex.protocol import jsonrpc
 from polyplex.protocol.envelope import LOG_LEVELS
 from polyplex.protocol.jsonrpc import decode_fields, encode_json
 from polyplex.protocol.revisions import LIST_METHODS, Era
+from polyplex.transports.background import Background
 from polyplex.transports.exchange import Exchange
 from polyplex.upstreams.upstream import Upstream
-
-if TYPE_CHECKING:
-    from polyplex.gateway.app import Gateway
 
 log = logging.getLogger("polyplex.gateway")
 NOTICE_OF: Final = {
@@ -34,9 +36,12 @@ _RANK: Final = {level: rank for rank, level in enumerate(LOG_LEVELS)}
 class Notices:
     """Progress, log messages, updates and list changes."""
 
-    def __init__(self, gateway: "Gateway") -> None:
-        self._gateway = gateway
-        self._tasks: set[asyncio.Task[None]] = set()
+    def __init__(self, core: Core, asks: Asks, subscriptions: Subscriptions, listens: Listens) -> None:
+        self._core = core
+        self._asks = asks
+        self._subscriptions = subscriptions
+        self._listens = listens
+        self._background = Background()
         self._changed: set[str] = set()
         self._flush: asyncio.TimerHandle | None = None
 
@@ -48,11 +53,11 @@ class Notices:
         elif method == "notifications/message":
             self._message(upstream, call, params)
         elif method == "notifications/resources/updated":
-            self._gateway.subscriptions.updated(upstream, params)
+            self._subscriptions.updated(upstream, params)
         elif method == "notifications/subscriptions/acknowledged":
-            self._gateway.subscriptions.acknowledged(exchange)
+            self._subscriptions.acknowledged(exchange)
         elif method == "notifications/elicitation/complete":
-            session = self._gateway.asks.elicited(upstream, params)
+            session = self._asks.elicited(upstream, params)
             if session is not None:
                 session.send(jsonrpc.notification(method, params))
         else:
@@ -72,9 +77,9 @@ class Notices:
             if _wants(call.session, rank):
                 call.send(frame)
             return
-        calls = {each.session.id: each for each in self._gateway.asks.calls(upstream)}
+        calls = {each.session.id: each for each in self._asks.calls(upstream)}
         for session_id in upstream.users:
-            client = self._gateway.clients.get(session_id)
+            client = self._core.clients.get(session_id)
             if client is None or not _wants(client.session, rank):
                 continue
             own = calls.get(session_id)
@@ -89,12 +94,12 @@ class Notices:
             call.send(frame)
             return
         for session_id in upstream.users:
-            client = self._gateway.clients.get(session_id)
+            client = self._core.clients.get(session_id)
             if client is not None:
                 client.session.send(frame)
 
     # -- list changes
-    def listed(self, upstream: Upstream, members: frozenset[str]) -> None:
+    def listed(self, members: frozenset[str]) -> None:
         """Lists are known anew: clients whose own list differs from what they were given are told, soon."""
         self._changed |= members
         if self._flush is None:
@@ -103,13 +108,13 @@ class Notices:
     def _tell(self) -> None:
         self._flush = None
         members, self._changed = self._changed, set()
-        for client in list(self._gateway.clients.values()):
+        for client in list(self._core.clients.values()):
             for method in dict.fromkeys(NOTICE_OF[member] for member in self._differing(client, members)):
                 client.session.send(jsonrpc.notification(method))
-        self._gateway.listens.changed(self._differing(self._gateway.modern, members))
+        self._listens.changed(self._differing(self._core.modern, members))
 
     def _differing(self, client: Client, members: set[str]) -> list[str]:
-        view = self._gateway.view(client)
+        view = self._core.view(client)
         differing: list[str] = []
         for member in LIST_METHODS.values():
             known = client.listed.get(member)
@@ -123,14 +128,12 @@ class Notices:
         """A new session with a server knows no level yet."""
         sessions = [client.session for client in self._sharing(upstream) if client.session.log_level is not None]
         if sessions:
-            task = asyncio.get_running_loop().create_task(self._set_level(upstream))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._background.start(self._set_level(upstream))
 
     async def set_level(self, client: Client) -> None:
         """The client wants another level: every server behind it gets the lowest that any of its clients wants."""
-        upstreams = [upstream for upstream in self._gateway.view(client).upstreams if upstream.connection is not None]
-        own = [server.find(client.binding) for server in self._gateway.pool.servers.values()]
+        upstreams = [upstream for upstream in self._core.view(client).upstreams if upstream.connection is not None]
+        own = [server.find(client.binding) for server in self._core.pool.servers.values()]
         wanted = dict.fromkeys((*upstreams, *(upstream for upstream in own if upstream is not None)))
         await asyncio.gather(*(self._set_level(upstream) for upstream in wanted))
 
@@ -144,12 +147,12 @@ class Notices:
             return
         params = encode_json({"level": LOG_LEVELS[lowest]})
         try:
-            await connection.request("logging/setLevel", params, timeout=LEVEL_SECONDS)
+            await connection.request("logging/setLevel", params, seconds=LEVEL_SECONDS)
         except (UpstreamError, RpcError) as error:
             log.info("%s: logging/setLevel failed: %s", upstream.config.name, error)
 
     def _sharing(self, upstream: Upstream) -> list[Client]:
-        clients = self._gateway.clients
+        clients = self._core.clients
         return [clients[session] for session in upstream.users if session in clients]
 
 

@@ -1,7 +1,7 @@
 """The straight line: a client's request through to one server and back. Read this file to know where everything is."""
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Raw
 
@@ -16,6 +16,7 @@ from polyplex.errors import (
     UpstreamTimeout,
 )
 from polyplex.gateway.client import Client
+from polyplex.gateway.core import Core
 from polyplex.mux.rewrite import rewrite_result
 from polyplex.mux.router import Routes, Target
 from polyplex.protocol import headers as mirrored
@@ -26,6 +27,7 @@ from polyplex.protocol.jsonrpc import (
     RESOURCE_NOT_FOUND,
     Fields,
     decode_fields,
+    decode_params,
     decode_text,
     encode_json,
     error_object,
@@ -34,9 +36,6 @@ from polyplex.protocol.revisions import Era
 from polyplex.transports.exchange import Reply
 from polyplex.upstreams.connection import request_id
 from polyplex.upstreams.upstream import Upstream
-
-if TYPE_CHECKING:
-    from polyplex.gateway.app import Gateway
 
 log = logging.getLogger("polyplex.gateway")
 
@@ -51,12 +50,12 @@ class Outgoing(NamedTuple):
     streamable: bool
 
 
-async def run(gateway: "Gateway", call: Call, client: Client) -> Reply:
+async def run(core: Core, call: Call, client: Client) -> Reply:
     """Carry one routed request. Raises `RpcError`, `RemoteProtocolError` or `UpstreamError`; see `answer_failure`."""
-    fields = decode_fields(call.params or b"{}")
-    view = gateway.view(client)
+    fields = decode_params(call.params or b"{}")
+    view = core.view(client)
     target = resolve(view.routes, call, fields)
-    upstream = client.upstreams.get(target.server) or await gateway.upstream(client, target.server)
+    upstream = client.upstreams.get(target.server) or await core.upstream(client, target.server)
     connection = upstream.connection or await upstream.ready()
     peer = connection.peer or upstream.peer
     era = Era.LEGACY if peer is None else peer.era
@@ -158,7 +157,7 @@ def localise(method: str, fields: Fields, local: str) -> Fields:
 
 
 def answer_failure(call: Call, error: Exception) -> Reply:
-    """What a client is told. A failing server is a tool result, so that the model can act on it; the rest are errors."""
+    """What a client is told. A failing server becomes a tool result, so that the model can act on it."""
     if isinstance(error, RpcError):
         return Reply.failure(error.code, error.message, error.data)
     if isinstance(error, RemoteProtocolError):

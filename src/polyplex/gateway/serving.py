@@ -18,6 +18,7 @@ from polyplex.upstreams.pool import Binding
 
 log = logging.getLogger("polyplex")
 DRAIN_SECONDS: Final = 10.0
+END_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.05
 HARD_EXIT: Final = 130
 
@@ -74,9 +75,8 @@ async def serve_http(
     await signals.stop.wait()
     log.info("stopping: no new requests are taken, %d s for those under way", DRAIN_SECONDS)
     endpoint.stop_accepting()
-    gateway.draining = True
-    gateway.listens.close()
-    await _drained(lambda: endpoint.busy)
+    gateway.drain()
+    await _drained(lambda: endpoint.busy, DRAIN_SECONDS)
     await endpoint.close()
     await gateway.stop()
 
@@ -89,23 +89,26 @@ async def serve_stdio(config: Config, on_ready: Callable[[Gateway], None]) -> No
     await endpoint.start()
     on_ready(gateway)
     gc.freeze()
-    stop = asyncio.ensure_future(signals.stop.wait())
-    ended = asyncio.ensure_future(endpoint.ended())
+    loop = asyncio.get_running_loop()
+    stop, ended = loop.create_task(_set(signals.stop)), loop.create_task(endpoint.ended())
     await asyncio.wait((stop, ended), return_when=asyncio.FIRST_COMPLETED)
     ended.cancel()
-    gateway.draining = True
-    gateway.listens.close()
-    await _drained(lambda: endpoint.busy and stop.done())
+    gateway.drain()
+    await _drained(lambda: endpoint.busy, DRAIN_SECONDS if stop.done() else END_SECONDS)
     stop.cancel()
     await endpoint.close()
     await gateway.stop()
 
 
-async def _drained(busy: Callable[[], bool]) -> None:
+async def _set(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+async def _drained(busy: Callable[[], bool], seconds: float) -> None:
     """Wait for calls under way, within bounds."""
-    try:
-        async with asyncio.timeout(DRAIN_SECONDS):
-            while busy():
-                await asyncio.sleep(POLL_SECONDS)
-    except TimeoutError:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while busy() and loop.time() < end:
+        await asyncio.sleep(POLL_SECONDS)
+    if busy():
         log.warning("some requests were still under way and are cut off")

@@ -3,11 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Raw
 
-from polyplex.downstream.session import Session
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
 from polyplex.protocol.jsonrpc import (
     INTERNAL_ERROR,
@@ -18,12 +17,10 @@ from polyplex.protocol.jsonrpc import (
     notification,
 )
 from polyplex.protocol.revisions import Era
+from polyplex.transports.background import Background
 from polyplex.transports.exchange import Exchange
 from polyplex.upstreams.connection import Connection
 from polyplex.upstreams.upstream import Upstream
-
-if TYPE_CHECKING:
-    from polyplex.gateway.app import Gateway
 
 log = logging.getLogger("polyplex.gateway")
 REQUEST_SECONDS: Final = 30.0
@@ -50,10 +47,9 @@ class _Acknowledgement:
 class Subscriptions:
     """All of them. Subscribers are named by their session or stream; `send` gets the ready notification."""
 
-    def __init__(self, gateway: "Gateway") -> None:
-        self._gateway = gateway
+    def __init__(self) -> None:
         self._by_upstream: dict[Upstream, _Subscribed] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
 
     async def add(self, upstream: Upstream, uri: str, subscriber: str, send: Send) -> None:
         """Subscribe to a server's own URI. Raises `RpcError` or `UpstreamError` where the server refuses."""
@@ -83,15 +79,11 @@ class Subscriptions:
                 del subscribed.uris[uri]
                 await self._change(upstream, subscribed, "resources/unsubscribe", uri)
 
-    def drop(self, session: Session) -> None:
-        """A session has ended: take back what it subscribed to."""
-        self.drop_subscriber(session.id)
-
-    def drop_subscriber(self, subscriber: str) -> None:
+    def drop(self, subscriber: str) -> None:
         """Take back everything of one subscriber, in the background."""
         for upstream, subscribed in list(self._by_upstream.items()):
             for uri in [uri for uri, senders in subscribed.uris.items() if subscriber in senders]:
-                self._spawn(self._remove_quietly(upstream, uri, subscriber))
+                self._background.start(self._remove_quietly(upstream, uri, subscriber))
 
     async def _remove_quietly(self, upstream: Upstream, uri: str, subscriber: str) -> None:
         try:
@@ -99,18 +91,13 @@ class Subscriptions:
         except (RpcError, UpstreamError) as error:
             log.info("%s: unsubscribing failed: %s", upstream.config.name, error)
 
-    def _spawn(self, coroutine: "asyncio.coroutines._CoroutineLike") -> None:  # pyright: ignore
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     # -- towards the server
     async def _change(self, upstream: Upstream, subscribed: _Subscribed, method: str, uri: str) -> None:
         connection = await upstream.ready()
         if connection.peer is not None and connection.peer.era is Era.MODERN:
             await self._listen(upstream, connection, subscribed)
         else:
-            await connection.request(method, encode_json({"uri": uri}), timeout=REQUEST_SECONDS)
+            await connection.request(method, encode_json({"uri": uri}), seconds=REQUEST_SECONDS)
 
     async def _listen(self, upstream: Upstream, connection: Connection, subscribed: _Subscribed) -> None:
         """A listen request cannot be changed: open one for the new set, then close the old, so that none is missed."""
@@ -128,7 +115,7 @@ class Subscriptions:
     async def _acknowledgement(
         self, upstream: Upstream, connection: Connection, exchange: Exchange, context: _Acknowledgement
     ) -> None:
-        event = asyncio.ensure_future(context.event.wait())
+        event = asyncio.get_running_loop().create_task(context.event.wait())
         try:
             await asyncio.wait((event, exchange.future), timeout=REQUEST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -151,7 +138,7 @@ class Subscriptions:
     def connected(self, upstream: Upstream) -> None:
         """A session was opened anew: subscribe again to everything."""
         if self._by_upstream.get(upstream, _Subscribed()).uris:
-            self._spawn(self._renew(upstream))
+            self._background.start(self._renew(upstream))
 
     async def _renew(self, upstream: Upstream) -> None:
         subscribed = self._by_upstream[upstream]

@@ -107,6 +107,11 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
+    def close(self) -> None:
+        """Close the connection; an exchange under way fails."""
+        if self._transport is not None:
+            self._transport.close()
+
     def abort(self) -> None:
         """Give up the exchange; its sink hears nothing more."""
         self._sink = None
@@ -358,8 +363,7 @@ class HttpPool:
         for task in list(self._opening):
             task.cancel()
         for connection in list(self._all):
-            if connection._transport is not None:
-                connection._transport.close()
+            connection.close()
         waiting, self._waiting = self._waiting, deque()
         for _, _, sink in waiting:
             sink.on_failure(HttpFailure("the client is closed", sent=False))

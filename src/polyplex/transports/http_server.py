@@ -168,19 +168,12 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._refused = False
         self.write_paused = False
         self.since = server.now
-        self.peer: tuple[str, int] | None = None
 
     # -- asyncio
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Part of asyncio's protocol interface."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=1024 * 1024)
-        peer = transport.get_extra_info("peername")
-        self.peer = (
-            (str(peer[0]), int(peer[1]))
-            if isinstance(peer, tuple) and len(cast("tuple[object, ...]", peer)) >= 2
-            else None
-        )
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family != getattr(socket, "AF_UNIX", None):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -342,12 +335,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Write bytes; a client that lets too much pile up is dropped."""
         if self._transport is None:
             return
-        if len(parts) > 1 and sum(map(len, parts)) <= JOIN_BYTES:
+        if sum(map(len, parts)) <= JOIN_BYTES:
             self._transport.write(b"".join(parts))
-        elif len(parts) > 1:
-            self._transport.writelines(parts)
         else:
-            self._transport.write(parts[0])
+            self._transport.writelines(parts)
 
     def finish(self, request: Request) -> None:
         """The response is written; go on with the next request."""

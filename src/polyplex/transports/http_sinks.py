@@ -3,16 +3,14 @@
 import asyncio
 import re
 import zlib
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 from polyplex.errors import RemoteProtocolError, UpstreamRefused
 from polyplex.protocol.sse import SseDecoder, SseEvent
 from polyplex.transports.body import BodyStream
-from polyplex.transports.exchange import MAX_MESSAGE_BYTES, Exchange
+from polyplex.transports.exchange import MAX_MESSAGE_BYTES, Exchange, Receiver
 from polyplex.transports.http_client import Connection, HttpFailure
-
-if TYPE_CHECKING:
-    from polyplex.transports.streamable_http import StreamableHttpClient
 
 STREAM_FROM_BYTES: Final = 256 * 1024
 MAX_ERROR_BYTES: Final = 1024 * 1024
@@ -28,16 +26,79 @@ def media_type(headers: dict[bytes, bytes]) -> bytes:
     return headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
 
 
-def inflater(headers: dict[bytes, bytes]) -> "zlib._Decompress | None":
-    """A decoder for a compressed body, although none was asked for."""
+Inflate = Callable[[bytes], bytes]
+
+
+def inflater(headers: dict[bytes, bytes]) -> Inflate | None:
+    """A decoder for a compressed body, although none was asked for. It raises `RemoteProtocolError`."""
     encoding = headers.get(b"content-encoding", b"").strip().lower()
-    return zlib.decompressobj(47) if encoding in (b"gzip", b"x-gzip", b"deflate") else None
+    if encoding not in (b"gzip", b"x-gzip", b"deflate"):
+        return None
+    decoder = zlib.decompressobj(47)
+
+    def inflate(data: bytes) -> bytes:
+        try:
+            return decoder.decompress(data, MAX_MESSAGE_BYTES)
+        except zlib.error as error:
+            raise RemoteProtocolError(f"the compressed body is broken: {error}") from None
+
+    return inflate
+
+
+class Owner(Protocol):
+    """What the sinks need of their client."""
+
+    server: str
+    receiver: Receiver
+    session_id: str | None
+
+    @property
+    def resumable(self) -> bool:
+        """True where a broken stream can be taken up again."""
+        ...
+
+    @property
+    def is_closed(self) -> bool:
+        """True once the client has been closed."""
+        ...
+
+    def post(self, sink: "PostSink") -> None:
+        """Send the frame of a sink."""
+        ...
+
+    def get(self, sink: "EventStreamSink", last_event_id: bytes | None) -> None:
+        """Open a stream."""
+        ...
+
+    def again(self, exchange: Exchange, sink: "PostSink") -> None:
+        """The exchange of a sink is to be sent again."""
+        ...
+
+    def ended(self, exchange: Exchange | None) -> None:
+        """The POST of an exchange is over."""
+        ...
+
+    def lost(self, exchange: Exchange, reason: str, *, sent: bool) -> None:
+        """An exchange cannot be answered any more."""
+        ...
+
+    def took_session(self, identifier: bytes) -> None:
+        """The server named the session."""
+        ...
+
+    def redirect(self, location: bytes) -> bool:
+        """Follow a redirect; False where it leads to another origin."""
+        ...
+
+    def later(self, seconds: float, action: Callable[[], None]) -> None:
+        """Do something after a while."""
+        ...
 
 
 class ResponseSink:
     """Common to all responses: event streams, bounded bodies, compression."""
 
-    def __init__(self, client: "StreamableHttpClient") -> None:
+    def __init__(self, client: "Owner") -> None:
         self.client = client
         self.connection: Connection | None = None
         self.last_event_id: bytes | None = None
@@ -45,28 +106,25 @@ class ResponseSink:
         self._status = 0
         self._headers: dict[bytes, bytes] = {}
         self._decoder: SseDecoder | None = None
-        self._inflater: zlib._Decompress | None = None
+        self._inflate: Inflate | None = None
         self._body = bytearray()
 
     def begin(self, status: int, headers: dict[bytes, bytes]) -> bool:
         """Common part of `on_head`; True where the body is to come piece by piece."""
         self._status, self._headers = status, headers
         self._decoder, self._body = None, bytearray()
-        self._inflater = inflater(headers)
+        self._inflate = inflater(headers)
         if 200 <= status < 300 and media_type(headers) == b"text/event-stream":
             self._decoder = SseDecoder(MAX_MESSAGE_BYTES)
             return True
         length = headers.get(b"content-length", b"")
         limit = MAX_MESSAGE_BYTES if 200 <= status < 300 else MAX_ERROR_BYTES
-        return not (length.isdigit() and int(length) <= limit and self._inflater is None)
+        return not (length.isdigit() and int(length) <= limit and self._inflate is None)
 
     def take(self, data: bytes) -> list[SseEvent]:
         """Common part of `on_data`. Raises `RemoteProtocolError` for a body out of bounds."""
-        if self._inflater is not None:
-            try:
-                data = self._inflater.decompress(data, MAX_MESSAGE_BYTES)
-            except zlib.error as error:
-                raise RemoteProtocolError(f"the compressed body is broken: {error}") from None
+        if self._inflate is not None:
+            data = self._inflate(data)
         if self._decoder is not None:
             events = self._decoder.feed(data)
             for event in events:
@@ -80,6 +138,10 @@ class ResponseSink:
         self._body += data
         return []
 
+    def detach(self) -> None:
+        """The connection is no longer ours."""
+        self.connection = None
+
     def drop(self) -> None:
         """Break the connection."""
         if self.connection is not None:
@@ -91,7 +153,7 @@ class PostSink(ResponseSink):
 
     def __init__(
         self,
-        client: "StreamableHttpClient",
+        client: "Owner",
         exchange: Exchange | None,
         frame: bytes,
         done: "asyncio.Future[None] | None" = None,
@@ -109,11 +171,10 @@ class PostSink(ResponseSink):
     def on_head(self, status: int, headers: dict[bytes, bytes]) -> bool:
         """Part of the sink interface."""
         session = headers.get(b"mcp-session-id")
-        if session is not None and 200 <= status < 300 and self.exchange is not None:
-            if self.exchange.method == "initialize":
-                self.client.took_session(session)
-        stream = self.begin(status, headers)
         exchange = self.exchange
+        if session is not None and status < 300 and exchange is not None and exchange.method == "initialize":
+            self.client.took_session(session)
+        stream = self.begin(status, headers)
         if (
             not stream
             and exchange is not None
@@ -188,7 +249,13 @@ class PostSink(ResponseSink):
             return
         if 200 <= status < 300:
             self._success(body, exchange)
-        elif status == 404 and self.client.session_id is not None or status == 400 and self.client.session_id is not None and _SESSION_WORDS.search(body, 0, 4096):
+        elif (
+            status == 404
+            and self.client.session_id is not None
+            or status == 400
+            and self.client.session_id is not None
+            and _SESSION_WORDS.search(body, 0, 4096)
+        ):
             self.client.receiver.session_lost(exchange)
         elif self._is_answer(body, exchange):
             self.client.receiver.received(body, exchange)
@@ -224,7 +291,7 @@ class PostSink(ResponseSink):
         self._redirects += 1
         if location is None or self._redirects > MAX_REDIRECTS or not self.client.redirect(location):
             return False
-        self.connection = None
+        self.detach()
         if self.exchange is not None:
             self.client.again(self.exchange, self)
         self.client.post(self)
@@ -283,9 +350,7 @@ class PostSink(ResponseSink):
 class EventStreamSink(ResponseSink):
     """A stream opened by GET: the session's own, or the rest of a broken POST stream (`exchange`)."""
 
-    def __init__(
-        self, client: "StreamableHttpClient", exchange: Exchange | None = None, origin: PostSink | None = None
-    ) -> None:
+    def __init__(self, client: "Owner", exchange: Exchange | None = None, origin: PostSink | None = None) -> None:
         super().__init__(client)
         self._exchange = exchange
         self._origin = origin

@@ -113,7 +113,7 @@ class _Events:
         self._client = client
         self._decoder: SseDecoder | None = None
         self._status = 0
-        self._inflater = inflater({})
+        self._inflate = inflater({})
 
     def stop(self) -> None:
         if self.connection is not None:
@@ -122,7 +122,7 @@ class _Events:
     def on_head(self, status: int, headers: dict[bytes, bytes]) -> bool:
         """Part of the sink interface."""
         self._status = status
-        self._inflater = inflater(headers)
+        self._inflate = inflater(headers)
         if 200 <= status < 300 and media_type(headers) == b"text/event-stream":
             self._decoder = SseDecoder(MAX_MESSAGE_BYTES)
         return True
@@ -132,7 +132,7 @@ class _Events:
         if self._decoder is None:
             return
         try:
-            events = self._decoder.feed(data if self._inflater is None else self._inflater.decompress(data))
+            events = self._decoder.feed(data if self._inflate is None else self._inflate(data))
         except RemoteProtocolError as error:
             self.stop()
             self._client.stream_ended(str(error))

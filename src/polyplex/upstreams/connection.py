@@ -113,10 +113,10 @@ class Connection:
         self.transport.send(jsonrpc.request(exchange.id, method, params), exchange, headers)
         return exchange
 
-    async def request(self, method: str, params: bytes | None, *, timeout: float) -> Fields:
+    async def request(self, method: str, params: bytes | None, *, seconds: float) -> Fields:
         """Send a request of our own and return the members of its result. Raises `RpcError` or `UpstreamError`."""
         headers = None if self.peer is None or self.peer.era is Era.LEGACY else [("Mcp-Method", method)]
-        exchange = self.start(method, params, timeout=timeout, headers=headers)
+        exchange = self.start(method, params, timeout=seconds, headers=headers)
         try:
             reply = await exchange.future
         except asyncio.CancelledError:

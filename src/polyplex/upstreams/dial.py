@@ -80,42 +80,42 @@ async def connect(
     config: ServerConfig, handler: Handler, identity: Identity, first: Era, on_stderr: Callable[[str], None]
 ) -> Connection:
     """A session with a server. Raises `UpstreamUnavailable` saying what was tried and why it failed."""
-    timeout = config.options.connect_timeout_seconds
+    seconds = config.options.connect_timeout_seconds
     if config.kind == "stdio":
-        return await _open(config.name, StdioTransport(config, on_stderr), handler, identity, first, timeout)
-    endpoint = HttpEndpoint(config.name, config.url, dict(config.headers), config.options.ca_file, min(timeout, 10.0))
+        return await _open(config.name, StdioTransport(config, on_stderr), handler, identity, first, seconds)
+    endpoint = HttpEndpoint(config.name, config.url, dict(config.headers), config.options.ca_file, min(seconds, 10.0))
     if config.kind == "sse":
-        return await _open(config.name, SseClient(endpoint), handler, identity, Era.LEGACY, timeout)
+        return await _open(config.name, SseClient(endpoint), handler, identity, Era.LEGACY, seconds)
     try:
-        return await _open(config.name, StreamableHttpClient(endpoint), handler, identity, first, timeout)
+        return await _open(config.name, StreamableHttpClient(endpoint), handler, identity, first, seconds)
     except UpstreamUnavailable as error:
         if not any(f"HTTP {status}" in error.message for status in (400, 404, 405)):
             raise
-        return await _fall_back(endpoint, handler, identity, timeout, error)
+        return await _fall_back(endpoint, handler, identity, seconds, error)
 
 
 async def _fall_back(
-    endpoint: HttpEndpoint, handler: Handler, identity: Identity, timeout: float, first: UpstreamUnavailable
+    endpoint: HttpEndpoint, handler: Handler, identity: Identity, seconds: float, first: UpstreamUnavailable
 ) -> Connection:
     """A URL that refuses POST may be that of an HTTP+SSE server (2025-11-25, "Backwards Compatibility")."""
     try:
-        return await _open(endpoint.server, SseClient(endpoint), handler, identity, Era.LEGACY, timeout)
+        return await _open(endpoint.server, SseClient(endpoint), handler, identity, Era.LEGACY, seconds)
     except UpstreamUnavailable as error:
         text = f"{first.message}; as HTTP+SSE: {error.message}"
         raise UpstreamUnavailable(endpoint.server, text) from None
 
 
 async def _open(
-    server: str, transport: ClientTransport, handler: Handler, identity: Identity, first: Era, timeout: float
+    server: str, transport: ClientTransport, handler: Handler, identity: Identity, first: Era, seconds: float
 ) -> Connection:
     connection = Connection(server, transport, handler)
     try:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(seconds):
             await transport.open(connection)
-        await open_session(connection, identity, first, timeout)
+        await open_session(connection, identity, first, seconds)
     except TimeoutError:
         await connection.close()
-        raise UpstreamUnavailable(server, f"no connection within {timeout:g} s") from None
+        raise UpstreamUnavailable(server, f"no connection within {seconds:g} s") from None
     except BaseException:
         await connection.close()
         raise

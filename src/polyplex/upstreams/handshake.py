@@ -5,10 +5,11 @@ No single error code decides: whatever is not a usable answer means "the other e
 """
 
 import asyncio
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError, UpstreamUnavailable
 from polyplex.protocol import envelope
@@ -21,6 +22,7 @@ from polyplex.protocol.jsonrpc import (
     encode_json,
 )
 from polyplex.protocol.revisions import LATEST_LEGACY, LATEST_MODERN, LEGACY_REVISIONS, MODERN_REVISIONS, Era
+from polyplex.transports.exchange import Exchange, Reply
 from polyplex.upstreams.connection import Connection, Peer
 
 PROBE_SECONDS: Final = 3.0
@@ -37,33 +39,57 @@ class _Supported(msgspec.Struct):
     supported: list[str] = []
 
 
-async def open_session(connection: Connection, identity: Identity, first: Era, timeout: float) -> Peer:
-    """Negotiate era and revision within `timeout` seconds. Raises `UpstreamUnavailable` saying why it failed."""
-    errors: list[str] = []
+async def open_session(connection: Connection, identity: Identity, first: Era, seconds: float) -> Peer:
+    """Negotiate era and revision within `seconds`. Raises `UpstreamUnavailable` saying why it failed."""
+    attempts = {Era.MODERN: _discover, Era.LEGACY: _initialize}
     order = (Era.MODERN, Era.LEGACY) if first is Era.MODERN else (Era.LEGACY, Era.MODERN)
+    errors: list[str] = []
     try:
-        async with asyncio.timeout(timeout):
-            for era in order:
-                try:
-                    peer = await (
-                        _discover(connection, identity) if era is Era.MODERN else _initialize(connection, identity)
-                    )
-                except RpcError as error:
-                    errors.append(f"{_opening(era)} answered {error.code}: {error.message}")
-                except (UpstreamError, RemoteProtocolError) as error:
-                    errors.append(f"{_opening(era)}: {getattr(error, 'message', error)}")
-                    if not connection.open:
-                        break
-                else:
-                    connection.peer = peer
-                    return peer
+        async with asyncio.timeout(seconds):
+            peer = await _race([attempts[era](connection, identity) for era in order], first, connection, errors)
     except TimeoutError:
-        errors.append(f"no handshake within {timeout:g} s")
-    raise UpstreamUnavailable(connection.server, "; ".join(dict.fromkeys(errors)))
+        errors.append(f"no handshake within {seconds:g} s")
+        peer = None
+    if peer is None:
+        raise UpstreamUnavailable(connection.server, "; ".join(dict.fromkeys(errors)))
+    connection.peer = peer
+    connection.transport.established(peer.revision, stateful=peer.era is Era.LEGACY)
+    if peer.era is Era.LEGACY:
+        connection.notify("notifications/initialized")
+    return peer
 
 
-def _opening(era: Era) -> str:
-    return "server/discover" if era is Era.MODERN else "initialize"
+async def _race(
+    attempts: list[Coroutine[Any, Any, Peer]], first: Era, connection: Connection, errors: list[str]
+) -> Peer | None:
+    """The second attempt begins when the first has failed, or when a probe stays without an answer.
+
+    A probe is not taken back then: a server that is slow to start may have it in its pipe, and answer it first.
+    """
+    loop = asyncio.get_running_loop()
+    waiting = list(attempts)
+    running: set[asyncio.Task[Peer]] = set()
+    try:
+        while waiting or running:
+            if waiting and connection.open:
+                running.add(loop.create_task(waiting.pop(0)))
+            elif not running:
+                break
+            patience = PROBE_SECONDS if first is Era.MODERN and waiting else None
+            done, running = await asyncio.wait(running, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                try:
+                    return task.result()
+                except RpcError as error:
+                    errors.append(f"{error.code}: {error.message}")
+                except (UpstreamError, RemoteProtocolError) as error:
+                    errors.append(getattr(error, "message", str(error)))
+        return None
+    finally:
+        for task in running:
+            task.cancel()
+        for attempt in waiting:
+            attempt.close()
 
 
 async def _initialize(connection: Connection, identity: Identity) -> Peer:
@@ -74,48 +100,57 @@ async def _initialize(connection: Connection, identity: Identity) -> Peer:
             "clientInfo": Raw(identity.info),
         }
     )
-    result = await connection.request("initialize", params, timeout=0)
+    reply = await _outcome(connection, connection.start("initialize", params, timeout=0))
+    result = _result(reply, "initialize")
     revision = decode_text(result.get("protocolVersion", Raw(b"null")))
     if revision not in LEGACY_REVISIONS:
         raise RpcError(UNSUPPORTED_REVISION, f"the server wants revision {revision!r}, which polyplex does not speak")
-    connection.transport.established(revision, stateful=True)
-    connection.notify("notifications/initialized")
     return _peer(Era.LEGACY, revision, result, result.get("serverInfo"))
 
 
 async def _discover(connection: Connection, identity: Identity) -> Peer:
     revision = LATEST_MODERN
     for _ in range(2):
-        exchange = connection.start(
-            "server/discover",
-            encode_json({"_meta": envelope.stamp({}, revision, identity.capabilities, identity.info, None)}),
-            timeout=PROBE_SECONDS,
-            headers=[("MCP-Protocol-Version", revision), ("Mcp-Method", "server/discover")],
-        )
-        reply = await exchange.future
-        if reply.error is None:
-            result = decode_fields(reply.result or b"{}")
+        params = encode_json({"_meta": envelope.stamp({}, revision, identity.capabilities, identity.info, None)})
+        headers = [("MCP-Protocol-Version", revision), ("Mcp-Method", "server/discover")]
+        reply = await _outcome(connection, connection.start("server/discover", params, timeout=0, headers=headers))
+        offered = None if reply.error is None else _offered(reply.error)
+        if offered is None:
+            result = _result(reply, "server/discover")
             supported = msgspec.json.decode(result.get("supportedVersions", Raw(b"[]")), type=list[str])
             if not set(supported) & set(MODERN_REVISIONS):
-                raise RpcError(UNSUPPORTED_REVISION, f"the server speaks {supported} only")
-            connection.transport.established(revision, stateful=False)
+                raise RpcError(UNSUPPORTED_REVISION, f"server/discover offers {supported or 'no revision'}")
             meta = decode_fields(result["_meta"]) if "_meta" in result else {}
             return _peer(Era.MODERN, revision, result, meta.get(envelope.SERVER_INFO_KEY))
-        error = decode_error(reply.error)
-        offered = _offered(error.data) if error.code == UNSUPPORTED_REVISION else None
-        if offered is None:
-            raise RpcError(error.code, error.message)
         revision = offered
     raise RpcError(UNSUPPORTED_REVISION, "the server refuses the revisions it says it supports")
 
 
-def _offered(data: object) -> str | None:
+async def _outcome(connection: Connection, exchange: Exchange) -> Reply:
     try:
-        supported = msgspec.json.decode(data, type=_Supported).supported  # pyright: ignore[reportArgumentType]
-    except (msgspec.DecodeError, TypeError):
+        return await exchange.future
+    except asyncio.CancelledError:
+        connection.cancel(exchange, "the other era answered first")
+        raise
+
+
+def _result(reply: Reply, method: str) -> Fields:
+    if reply.error is not None:
+        error = decode_error(reply.error)
+        raise RpcError(error.code, f"{error.message} (to {method})")
+    return decode_fields(reply.result or b"{}")
+
+
+def _offered(raw: bytes) -> str | None:
+    """A revision we speak, out of those that a refusal names."""
+    error = decode_error(raw)
+    if error.code != UNSUPPORTED_REVISION or error.data is UNSET:
         return None
-    common = [revision for revision in supported if revision in MODERN_REVISIONS]
-    return max(common) if common else None
+    try:
+        supported = msgspec.json.decode(error.data, type=_Supported).supported
+    except msgspec.DecodeError:
+        return None
+    return max((revision for revision in supported if revision in MODERN_REVISIONS), default=None)
 
 
 def _peer(era: Era, revision: str, result: Fields, info: Raw | None) -> Peer:

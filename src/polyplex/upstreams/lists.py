@@ -50,7 +50,7 @@ async def fetch_list(connection: Connection, method: str, identity: Identity) ->
     private = False
     for _ in range(MAX_PAGES):
         try:
-            result = await connection.request(method, _params(connection, cursor, identity), timeout=LIST_SECONDS)
+            result = await connection.request(method, _params(connection, cursor, identity), seconds=LIST_SECONDS)
         except RpcError as error:
             if error.code == METHOD_NOT_FOUND and not entries:
                 break

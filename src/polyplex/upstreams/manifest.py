@@ -40,7 +40,7 @@ _decode = msgspec.json.Decoder(_Manifest).decode
 
 
 class Manifests:
-    """A folder with one file for each server and set of client capabilities. Files are replaced whole, or not at all."""
+    """A folder with one file for each server and set of client capabilities; files are replaced whole."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

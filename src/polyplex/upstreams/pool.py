@@ -11,6 +11,7 @@ from polyplex.config import Config, ServerConfig
 from polyplex.mux.entries import Naming
 from polyplex.mux.uris import uri_label
 from polyplex.protocol.revisions import Era
+from polyplex.transports.background import Background, wait_all
 from polyplex.transports.exchange import Exchange, Reply
 from polyplex.upstreams.manifest import Manifests
 from polyplex.upstreams.upstream import Events, Key, State, Upstream
@@ -125,7 +126,7 @@ class Pool:
     def __init__(self, config: Config, info: bytes, events: Events, manifests: Manifests) -> None:
         self._events = events
         self._manifests = manifests
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self._timers: dict[Upstream, asyncio.TimerHandle] = {}
         prefix = config.options.naming == "prefix"
         self.servers = {
@@ -148,7 +149,7 @@ class Pool:
             if server.find(binding) is not None or server.speaks or server.base is None:
                 self._open_for(server, server.create(binding), binding)
             else:
-                self._spawn(self._open_later(server, binding))
+                self._background.start(self._open_later(server, binding))
 
     async def _open_later(self, server: ServerPool, binding: Binding) -> None:
         self._open_for(server, await server.resolve(binding), binding)
@@ -205,19 +206,15 @@ class Pool:
         if server.base is upstream:
             server.base = next(iter(server.upstreams.values()), None)
         self._events.ended(upstream)
-        self._spawn(upstream.stop())
-
-    def _spawn(self, coroutine: "asyncio.coroutines._CoroutineLike") -> None:  # pyright: ignore
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._background.start(upstream.stop())
 
     async def stop(self) -> None:
         """Close all sessions; returns when no child process is left."""
         for timer in self._timers.values():
             timer.cancel()
         upstreams = self.all()
-        await asyncio.gather(*(upstream.stop() for upstream in upstreams), *self._tasks, return_exceptions=True)
+        await asyncio.gather(*(upstream.stop() for upstream in upstreams), return_exceptions=True)
+        await self._background.finish()
 
     def all(self) -> list[Upstream]:
         """Every upstream of every server."""
@@ -240,11 +237,7 @@ class Pool:
             and not upstream.lists
             and upstream.unsettled
         ]
-        if waiting:
-            tasks = [asyncio.ensure_future(wait) for wait in waiting]
-            _, late = await asyncio.wait(tasks, timeout=seconds)
-            for task in late:
-                task.cancel()
+        await wait_all(waiting, seconds)
 
     # -- the events of upstreams
     async def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
@@ -261,7 +254,7 @@ class Pool:
         peer = upstream.peer
         if peer is not None and upstream.connection is not None:
             lists = dict(upstream.listings)
-            self._spawn(self._manifests.save(upstream.config, upstream.key.capabilities, lists, peer))
+            self._background.start(self._manifests.save(upstream.config, upstream.key.capabilities, lists, peer))
 
     def ended(self, upstream: Upstream) -> None:
         """An upstream has been stopped for good."""

@@ -15,6 +15,7 @@ from polyplex.mux.entries import Entry, Naming, SetAside, read_entry
 from polyplex.protocol import envelope
 from polyplex.protocol.jsonrpc import encode_json
 from polyplex.protocol.revisions import LIST_METHODS, Era
+from polyplex.transports.background import Background
 from polyplex.transports.exchange import Exchange, Reply
 from polyplex.upstreams.connection import Connection, Peer
 from polyplex.upstreams.dial import connect
@@ -102,7 +103,7 @@ class Upstream:
         self._refresh: asyncio.Task[None] | None = None
         self._listener: Exchange | None = None
         self.listening = asyncio.Event()
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = Background()
 
     # -- life
     def start(self) -> None:
@@ -114,7 +115,8 @@ class Upstream:
     async def stop(self) -> None:
         """Close the session for good."""
         self.state = State.STOPPED
-        for task in (self._task, self._refresh, *self._background):
+        self._background.cancel()
+        for task in (self._task, self._refresh):
             if task is not None:
                 task.cancel()
         connection, self.connection = self.connection, None
@@ -289,7 +291,7 @@ class Upstream:
                     raise
                 last_try = True
             except UpstreamTimeout:
-                self._spawn(self._check_health(connection))
+                self._background.start(self._check_health(connection))
                 raise
 
     async def _check_health(self, connection: Connection) -> None:
@@ -299,9 +301,9 @@ class Upstream:
             return
         try:
             if peer.era is Era.LEGACY:
-                await connection.request("ping", None, timeout=HEALTH_SECONDS)
+                await connection.request("ping", None, seconds=HEALTH_SECONDS)
             else:
-                await connection.request("server/discover", self.own_params(), timeout=HEALTH_SECONDS)
+                await connection.request("server/discover", self.own_params(), seconds=HEALTH_SECONDS)
         except (UpstreamTimeout, UpstreamUnavailable):
             connection.closed("it stopped answering")
         except (UpstreamError, RpcError):
@@ -313,11 +315,6 @@ class Upstream:
             return encode_json(members)
         meta = envelope.stamp({}, self.peer.revision, self.identity.capabilities, self.identity.info, None)
         return encode_json(members | {"_meta": meta})
-
-    def _spawn(self, coroutine: "asyncio.coroutines._CoroutineLike") -> None:  # pyright: ignore
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(coroutine)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
 
     # -- lists
     async def _fetch(self, members: frozenset[str]) -> None:
@@ -381,7 +378,7 @@ class Upstream:
         if not wanted:
             self.listening.set()
         else:
-            self._spawn(self._keep_listening(connection, wanted))
+            self._background.start(self._keep_listening(connection, wanted))
 
     def _wanted(self, connection: Connection) -> dict[str, bool]:
         capabilities = {} if connection.peer is None else connection.peer.capabilities
