@@ -3,9 +3,12 @@
 
 def main() -> None:
     """Run the command line."""
-    from polyplex.cli import run
+    try:
+        from polyplex.cli import run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # while modules were still being imported
+        raise SystemExit(130) from None
 
 
 if __name__ == "__main__":

@@ -1,0 +1,27 @@
+"""`polyplex config check`: what is in the configuration, and what is wrong with it. Starts nothing."""
+
+from polyplex.cli.arguments import Request
+from polyplex.cli.configuration import describe, load_despite_unset
+from polyplex.cli.diagnosis import address
+from polyplex.cli.terminal import Terminal, write_result
+
+WRONG = 2
+
+
+def config_check(request: Request) -> int:
+    """The exit code is 2 when the configuration cannot be used."""
+    terminal = Terminal()
+    config, unset = load_despite_unset(request.options.get("config"))
+    describe(config, terminal)
+    width = max(map(len, config.servers), default=0)
+    for name, server in config.servers.items():
+        state = "" if server.enabled else "  (switched off)"
+        write_result(f"server   {name:<{width}}  {address(server)}{state}")
+    for errors in unset.values():
+        for error in errors:
+            terminal.say(f"{terminal.paint('error', 'red')}    {error}")
+    if not unset and config.files:
+        terminal.say(
+            f"{terminal.paint('ok', 'green')}       the configuration can be used; polyplex doctor tries its servers"
+        )
+    return WRONG if unset else 0

@@ -1,0 +1,106 @@
+"""`polyplex doctor`: says of every server what works, what does not, why, and what to do."""
+
+from typing import Final
+
+from polyplex.cli.arguments import Request
+from polyplex.cli.configuration import count, describe, load_despite_unset
+from polyplex.cli.diagnosis import Collision, Diagnosis, as_json, diagnose
+from polyplex.cli.session import run
+from polyplex.cli.terminal import Colour, Terminal, shorten, stdout_is_terminal, write_result
+
+ADDRESS_WIDTH: Final = 60
+INDENT: Final = " " * 9
+_COLOURS: Final[dict[str, Colour]] = {"ok": "green", "failed": "red", "off": "dim"}
+_NOUNS: Final = {
+    "tools": "tool",
+    "resources": "resource",
+    "resourceTemplates": "resource template",
+    "prompts": "prompt",
+}
+
+
+def doctor(request: Request) -> int:
+    """Diagnose; the exit code is 1 when a server failed or a name is claimed twice."""
+    import sys
+
+    terminal = Terminal()
+    page = Terminal(sys.stdout)
+    as_data = request.has("json")
+    config, unset = load_despite_unset(request.options.get("config"))
+    if not as_data:
+        describe(config, page)
+
+    width = max(map(len, config.servers), default=0)
+
+    def report(diagnosis: Diagnosis) -> None:
+        if not as_data:
+            terminal.live("")
+            write_result(shown(diagnosis, page, width))
+
+    found, collisions = run(diagnose(config, unset, terminal, report), terminal, verbose=request.has("verbose"))
+    elsewhere = unset.get("", [])
+    failed = sum(diagnosis.state == "failed" for diagnosis in found)
+    healthy = not failed and not collisions and not elsewhere
+    if as_data:
+        raw = as_json(config, found, collisions, healthy=healthy)
+        import msgspec
+
+        write_result((msgspec.json.format(raw, indent=2) if stdout_is_terminal() else raw).decode())
+        return 0 if healthy else 1
+    lines = [f"{page.paint('failed', 'red')}   {error}" for error in elsewhere]
+    lines += [_collision(collision, page) for collision in collisions]
+    lines.append(_summary(found, len(collisions)))
+    write_result("\n".join(lines))
+    return 0 if healthy else 1
+
+
+def shown(diagnosis: Diagnosis, page: Terminal, width: int = 0) -> str:
+    """A server's diagnosis as lines: the state, what it is, and what is to be said about it."""
+    state = page.paint(diagnosis.state, _COLOURS[diagnosis.state]) + " " * (9 - len(diagnosis.state))
+    lines = [f"{state}{page.paint(f'{diagnosis.name:<{width}}', 'bold')}  {page.paint(_facts(diagnosis), 'dim')}"]
+    if diagnosis.state == "ok":
+        lines.append(f"{INDENT}offers   {_offers(diagnosis)}")
+        lines += [
+            f"{INDENT}{page.paint('aside', 'yellow')}    {item.name}: {item.reason}" for item in diagnosis.set_aside
+        ]
+        lines += [f"{INDENT}renamed  {local} to {public}" for local, public in diagnosis.renamed.items()]
+    if diagnosis.state == "failed":
+        lines.append(f"{INDENT}why      {diagnosis.reason}")
+        lines += _block("stderr", diagnosis.stderr)
+        lines += [f"{INDENT}{page.paint('do', 'cyan')}       {text}" for text in diagnosis.advice]
+    return "\n".join(lines)
+
+
+def _facts(diagnosis: Diagnosis) -> str:
+    facts = [diagnosis.transport, shorten(diagnosis.address, ADDRESS_WIDTH)]
+    if diagnosis.state == "ok":
+        facts = [diagnosis.transport, f"{diagnosis.revision} ({diagnosis.era})", f"{diagnosis.seconds:.1f} s"]
+    elif diagnosis.state == "failed" and diagnosis.seconds:
+        facts.append(f"{diagnosis.seconds:.1f} s")
+    return ", ".join(facts)
+
+
+def _offers(diagnosis: Diagnosis) -> str:
+    parts = [count(number, _NOUNS[member]) for member, number in diagnosis.offers.items() if number]
+    return ", ".join(parts) or "nothing"
+
+
+def _block(label: str, lines: list[str]) -> list[str]:
+    return [f"{INDENT}{label if index == 0 else '':<9}{line}" for index, line in enumerate(lines)]
+
+
+def _collision(collision: Collision, page: Terminal) -> str:
+    claim = " and ".join(collision.servers)
+    head = f"{page.paint('failed', 'red')}   the {collision.kind} {collision.name} is offered by {claim}, so by neither"
+    return f'{head}\n{INDENT}{page.paint("do", "cyan")}       set "naming": "prefix", or deny it for one of them'
+
+
+def _summary(found: list[Diagnosis], collisions: int) -> str:
+    if not found:
+        return "servers  none configured; polyplex --help shows what to write into the configuration"
+    states = [diagnosis.state for diagnosis in found]
+    parts = [f"{states.count('ok')} ok"]
+    parts += [f"{states.count(state)} {state}" for state in ("failed", "off") if state in states]
+    if collisions:
+        parts.append(f"{collisions} claimed twice")
+    return f"\n{count(len(found), 'server')}: {', '.join(parts)}"

@@ -1,0 +1,111 @@
+"""The help: what polyplex is and where to begin, and a page for each command."""
+
+import textwrap
+from typing import Final
+
+from polyplex.cli.commands import (
+    COMMANDS,
+    DEFAULT_ADDRESS,
+    EVERYWHERE,
+    HELP,
+    VERSION,
+    Argument,
+    Command,
+    Example,
+    Option,
+)
+from polyplex.version import version
+
+WIDTH: Final = 96
+PLACES: Final = ("./polyplex.json", "./.mcp.json", "./.vscode/mcp.json", "~/.config/polyplex/config.json")
+CLIENT_HTTP: Final = '{"mcpServers": {"polyplex": {"url": "http://%s/mcp"}}}'
+CLIENT_STDIO: Final = (
+    '{"mcpServers": {"polyplex": {"command": "polyplex", "args": ["serve", "--stdio", "--config", "FILE"]}}}'
+)
+
+_OVERVIEW: Final = f"""\
+Start here:
+  polyplex serve             serve the configured servers at http://{DEFAULT_ADDRESS}/mcp
+  polyplex doctor            find out why a server does not work
+  polyplex tools read file   search the tools of all servers
+  polyplex call time__get_current_time '{{"timezone": "Europe/Berlin"}}'
+
+The configuration is the file that MCP clients have, JSON with comments. The first found is used:
+  --config FILE
+  {(chr(10) + "  ").join(PLACES)}
+For example:
+  {{"mcpServers": {{
+    "time": {{"command": "uvx", "args": ["mcp-server-time"]}},
+    "docs": {{"url": "https://example.com/mcp", "headers": {{"Authorization": "Bearer ${{DOCS_TOKEN}}"}}}}
+  }}}}
+
+A client then needs one entry, in place of all the others. To reach a running `polyplex serve`:
+  {CLIENT_HTTP % DEFAULT_ADDRESS}
+or to start polyplex itself:
+  {CLIENT_STDIO}
+
+polyplex COMMAND --help explains a command."""
+
+
+def overview() -> str:
+    """The help of polyplex itself."""
+    width = max(len(command.name) for command in COMMANDS)
+    commands = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)
+    return "\n\n".join(
+        (
+            f"polyplex {version()}: one endpoint in front of all your MCP servers",
+            "Usage: polyplex COMMAND [options]",
+            f"Commands:\n{commands}",
+            f"Options:\n{_options((HELP, VERSION))}",
+            _OVERVIEW,
+        )
+    )
+
+
+def page(command: Command) -> str:
+    """The help of one command."""
+    sections = [f"Usage: {usage(command)}", f"{command.summary[0].upper()}{command.summary[1:]}."]
+    sections += [textwrap.fill(paragraph, WIDTH) for paragraph in command.text]
+    if command.arguments:
+        rows = [(argument.name, argument.summary) for argument in command.arguments]
+        sections.append(f"Arguments:\n{_rows(rows)}")
+    sections.append(f"Options:\n{_options((*command.options, *EVERYWHERE))}")
+    if command.examples:
+        sections.append(f"Examples:\n{_examples(command.examples)}")
+    if any(option.is_file for option in command.options):
+        sections.append(f"Without --config, the first of these is used:\n  {', '.join(PLACES)}")
+    return "\n\n".join(sections)
+
+
+def usage(command: Command) -> str:
+    """One line: the command and what it takes."""
+    parts = ["polyplex", command.name, *map(_argument, command.arguments)]
+    return " ".join((*parts, "[options]"))
+
+
+def _argument(argument: Argument) -> str:
+    name = f"{argument.name}..." if argument.repeats else argument.name
+    return name if argument.required else f"[{name}]"
+
+
+def _options(options: tuple[Option, ...]) -> str:
+    rows = [
+        (f"{', '.join(option.names)} {option.value}".strip(), _with_choices(option.summary, option.choices))
+        for option in options
+    ]
+    aligned = any(name.startswith("-") and not name.startswith("--") for name, _ in rows)
+    return _rows([(f"    {name}" if aligned and name.startswith("--") else name, summary) for name, summary in rows])
+
+
+def _with_choices(summary: str, choices: tuple[str, ...]) -> str:
+    return f"{summary}: {', '.join(choices)}" if choices else summary
+
+
+def _rows(rows: list[tuple[str, str]]) -> str:
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"  {name:<{width}}  {summary}" for name, summary in rows)
+
+
+def _examples(examples: tuple[Example, ...]) -> str:
+    width = max((len(example.line) for example in examples if example.effect), default=0)
+    return "\n".join(f"  {example.line:<{width}}  {example.effect}".rstrip() for example in examples)

@@ -1,0 +1,105 @@
+"""Why a server failed, in a few words, and what to do about it."""
+
+import re
+from typing import Final
+
+from polyplex.config import ServerConfig
+
+_STEP: Final = re.compile(r"^(?:server/discover|initialize)(?:: | (?=answered))")
+_VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
+_MISSING: Final = re.compile(r"(?i)not set|required|missing|must be set|undefined|not (?:provided|found|defined)")
+
+
+def plain_reason(error: str) -> str:
+    """An upstream's error without the steps of the handshake, and each thing said once."""
+    parts = [part for part in re.split(r"; (?=server/discover|initialize|no handshake|as HTTP)", error) if part]
+    said = list(dict.fromkeys(_STEP.sub("", part) for part in parts))
+    useful = [part for part in said if not part.startswith(("server/discover took", "no answer to server/discover"))]
+    return "; ".join(useful or said)
+
+
+def split_advice(reason: str) -> tuple[str, str | None]:
+    """The reason, and the advice that is already part of it: `...; install it`."""
+    for mark in ("; install", "; npx comes", "; uvx comes", "; bunx comes", "; create it", "; correct", "; chmod"):
+        head, found, tail = reason.partition(mark)
+        if found:
+            return head, f"{mark[2:]}{tail}"
+    return reason, None
+
+
+def without_last_words(reason: str) -> str:
+    """The reason without the end of stderr, for where that is shown by itself."""
+    return re.sub(r"; its last words: .*", "", reason)
+
+
+def advice(server: ServerConfig, reason: str, stderr: list[str]) -> list[str]:
+    """What to do about a failure, most likely first; empty where nothing is known."""
+    said = split_advice(reason)[1]
+    if said is not None:
+        return [said]
+    found = _for_process(server, reason, stderr) if server.kind == "stdio" else _for_url(server, reason)
+    return list(dict.fromkeys(found))
+
+
+def _for_process(server: ServerConfig, reason: str, stderr: list[str]) -> list[str]:
+    text = "\n".join(stderr)
+    found: list[str] = []
+    for line in stderr:
+        variable = _VARIABLE.search(line) if _MISSING.search(line) else None
+        if variable is not None:
+            name = variable[0]
+            found.append(
+                f'give it the variable: "env": {{"{name}": "${{{name}}}"}} in its entry (servers do not inherit the '
+                "environment of polyplex)"
+            )
+            break
+    if re.search(r"E404|404 Not Found.*npm|No solution found|not found in the package registry", text):
+        found.append("the package does not exist under this name; correct it in args")
+    if re.search(r"ModuleNotFoundError|Cannot find module|No module named", text):
+        found.append("it is not installed completely, or args name the wrong file; run the command by hand to see")
+    if re.search(r"(?im)^usage:|unrecognized arguments|unknown option|invalid option", text):
+        found.append("it does not accept these arguments; correct args")
+    if re.search(r"ENOTFOUND|EAI_AGAIN|ETIMEDOUT|Could not resolve|dns error|error sending request", text):
+        found.append("it could not reach the network; check the connection and the proxy")
+    if "within" in reason:
+        found.append(_slow(server))
+        found.append("check that it speaks MCP on stdin and stdout; some need a flag such as --stdio")
+    elif not found and "exited" in reason:
+        found.append(f"run it by hand to see more: {command_line(server)}")
+    return found
+
+
+def _slow(server: ServerConfig) -> str:
+    first = "a first start may still be downloading; " if server.command in ("npx", "uvx", "bunx", "docker") else ""
+    key = f"polyplex.servers.{server.name}.connectTimeoutSeconds"
+    return f"{first}try again, or raise {key} (now {server.options.connect_timeout_seconds:g})"
+
+
+def _for_url(server: ServerConfig, reason: str) -> list[str]:
+    if "HTTP 401" in reason or "HTTP 403" in reason:
+        if any(name.lower() == "authorization" for name in server.headers):
+            return ["the server refuses this Authorization header; check that the token is right and has not expired"]
+        return ['it wants to know who you are: "headers": {"Authorization": "Bearer ${TOKEN}"} in its entry']
+    if re.search(r"(?i)certificate|ssl|tls", reason):
+        key = f"polyplex.servers.{server.name}.caFile"
+        return [f"if its certificate comes from a private authority, name that authority's PEM file in {key}"]
+    if re.search(r"(?i)refused|connect call failed", reason):
+        return ["nothing listens there; start the server, or correct the port in url"]
+    if re.search(r"(?i)name or service|nodename|resolution|no address|getaddrinfo", reason):
+        return ["the host name is not known; correct url, or check the network and the proxy"]
+    if re.search(r"HTTP 40[045]", reason):
+        return ["this address is no MCP endpoint; check the path in url, often /mcp or /sse"]
+    if re.search(r"HTTP 5\d\d", reason):
+        return ["the server itself fails; look at its log, or try again later"]
+    if "within" in reason or "timed out" in reason:
+        return [_slow(server), "check that the address is reachable from here, and the proxy"]
+    return []
+
+
+def command_line(server: ServerConfig) -> str:
+    """The command of a stdio server, ready for a shell, with what looks like a secret masked."""
+    import shlex
+
+    from polyplex.telemetry.redact import redact
+
+    return redact(shlex.join((server.command, *server.args)))

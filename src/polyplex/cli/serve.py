@@ -1,0 +1,151 @@
+"""`polyplex serve`: the gateway with its endpoint, and what people are told while it runs."""
+
+import asyncio
+import errno
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+from polyplex.cli.arguments import Request, UsageError
+from polyplex.cli.commands import DEFAULT_ADDRESS, SERVE
+from polyplex.cli.configuration import count, describe, load
+from polyplex.cli.terminal import Terminal
+from polyplex.config import Config
+from polyplex.telemetry import configure_logging
+from polyplex.version import version
+
+if TYPE_CHECKING:
+    from polyplex.cli.progress import Outcome
+    from polyplex.gateway.app import Gateway
+
+CLIENT_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.1
+UNUSABLE_ADDRESS: Final = 2
+_IN_USE: Final = (
+    "port {port} of {host} is in use, perhaps by another polyplex; choose another with --http {host}:{next}"
+)
+_NOT_OURS: Final = "{host} is no address of this machine; use 127.0.0.1, or 0.0.0.0 for every address"
+_FORBIDDEN: Final = "port {port} needs more rights than polyplex has; choose one above 1023 with --http {host}:7332"
+
+
+def serve(request: Request) -> int:
+    """Serve until a signal, or (stdio) until the client goes."""
+    if request.has("stdio") and request.has("http"):
+        raise UsageError("--http and --stdio exclude each other", SERVE)
+    address = None if request.has("stdio") else read_address(request.options.get("http", DEFAULT_ADDRESS))
+    terminal = Terminal()
+    verbose = request.has("verbose")
+    configure_logging(request.options.get("log-level") or ("debug" if verbose else None), stream=terminal)  # pyright: ignore[reportArgumentType]
+    config = load(request.options.get("config"), address)
+    terminal.say(f"{terminal.paint('polyplex', 'bold')} {version()}")
+    describe(config, terminal)
+    announcer = Announcer(terminal, config, verbose)
+    from polyplex.gateway.serving import new_event_loop, serve_http, serve_stdio
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        if address is None:
+            runner.run(serve_stdio(config, announcer.stdio_ready))
+            return 0
+        host, port = address
+        try:
+            runner.run(serve_http(config, host, port, announcer.http_ready))
+        except OSError as error:
+            explanation = explain_address(error, host, port)
+            if explanation is None:
+                raise
+            terminal.say(f"{terminal.paint('error', 'red')}    {explanation}")
+            return UNUSABLE_ADDRESS
+    return 0
+
+
+def read_address(text: str) -> tuple[str, int]:
+    """`HOST:PORT`, `[IPv6]:PORT`, `:PORT` or `PORT`. Raises `UsageError`."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") or DEFAULT_ADDRESS.partition(":")[0]
+    if not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"--http takes HOST:PORT, such as {DEFAULT_ADDRESS}; not {text!r}", SERVE)
+    return host, int(port)
+
+
+def explain_address(error: OSError, host: str, port: int) -> str | None:
+    """Why an address cannot be listened at and what to do; None where the error is about something else."""
+    if error.errno == errno.EADDRINUSE:
+        text = _IN_USE
+    elif error.errno in (errno.EACCES, errno.EPERM):
+        text = _FORBIDDEN
+    elif error.errno == errno.EADDRNOTAVAIL or type(error).__name__ == "gaierror":
+        text = _NOT_OURS
+    else:
+        return None
+    shown = f"[{host}]" if ":" in host else host
+    return text.format(host=shown, port=port, next=port + 1 if port < 65535 else port - 1)
+
+
+class Announcer:
+    """Tells where the endpoint is, and follows the start of the servers."""
+
+    def __init__(self, terminal: Terminal, config: Config, verbose: bool) -> None:
+        self._terminal = terminal
+        self._config = config
+        self._verbose = verbose
+        self._task: asyncio.Task[None] | None = None
+
+    def http_ready(self, gateway: "Gateway", addresses: list[tuple[str, int]]) -> None:
+        """The endpoint listens."""
+        terminal = self._terminal
+        urls = [f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp" for host, port in addresses]
+        for url in urls:
+            terminal.say(f"serving  {terminal.paint(url, 'cyan')}")
+        entry = f'{{"mcpServers": {{"polyplex": {{"url": "{urls[0]}"}}}}}}'
+        terminal.say(f"client   {entry}")
+        self._follow(lambda: self._started(gateway))
+
+    def stdio_ready(self, gateway: "Gateway") -> None:
+        """The endpoint reads standard input."""
+        self._terminal.say("serving  one client on stdin and stdout; servers start when it says hello")
+        self._follow(lambda: self._after_hello(gateway))
+
+    def _follow(self, start: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._task = asyncio.get_running_loop().create_task(start(), name="start-up report")
+
+    async def _after_hello(self, gateway: "Gateway") -> None:
+        """Servers start with the capabilities of the client, so not before it has said hello."""
+        pool = gateway.core.pool
+        try:
+            async with asyncio.timeout(CLIENT_SECONDS):
+                while all(server.base is None for server in pool.servers.values()):  # noqa: ASYNC110 - told by nobody
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError:
+            return
+        await self._started(gateway)
+
+    async def _started(self, gateway: "Gateway") -> None:
+        # Not needed before the endpoint listens, so it does not delay that.
+        from polyplex.cli.progress import StartReport, watch_start
+
+        if not gateway.core.pool.servers:
+            if self._config.files or self._config.searched:
+                self._terminal.say("servers  none yet; polyplex --help shows what to write into the configuration")
+            return
+        report = StartReport(self._terminal, list(gateway.core.pool.servers))
+        upstreams_log = logging.getLogger("polyplex.upstreams")
+        if not self._verbose:
+            upstreams_log.setLevel(logging.ERROR)  # the report says it better
+        try:
+            outcomes = await watch_start(gateway.core.pool, report, self._terminal)
+        finally:
+            upstreams_log.setLevel(logging.NOTSET)
+        if not gateway.draining:
+            self._conclude(outcomes, gateway)
+
+    def _conclude(self, outcomes: "list[Outcome]", gateway: "Gateway") -> None:
+        failed = [outcome for outcome in outcomes if outcome.reason is not None]
+        asleep = len(gateway.core.pool.servers) - len(outcomes)
+        ready = len(outcomes) - len(failed)
+        tools = sum(len(outcome.upstream.lists.get("tools", ())) for outcome in outcomes)
+        parts = [f"{ready} of {count(len(gateway.core.pool.servers), 'server')} up, {count(tools, 'tool')}"]
+        if asleep:
+            parts.append(f"{asleep} start on first use")
+        if failed:
+            parts.append("failed ones are tried again; polyplex doctor says what to do")
+        self._terminal.say(f"ready    {'; '.join(parts)}")

@@ -1,0 +1,90 @@
+"""`polyplex tools`: what all servers offer, or what fits a query."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from polyplex.cli.arguments import Request, UsageError
+from polyplex.cli.commands import TOOLS
+from polyplex.cli.configuration import count, describe, load
+from polyplex.cli.progress import Outcome
+from polyplex.cli.ranking import rank
+from polyplex.cli.session import decline, run, started
+from polyplex.cli.terminal import Terminal, one_line, shorten, stdout_is_terminal, write_result
+from polyplex.config import Config
+
+SEARCH_RESULTS: Final = 10
+NAME_WIDTH: Final = 40
+FULL_WIDTH: Final = 200
+
+
+def tools(request: Request) -> int:
+    """List or search. The exit code is 1 when no server could be started."""
+    limit = _limit(request.options.get("k"))
+    query = " ".join(request.arguments)
+    terminal = Terminal()
+    config = load(request.options.get("config"))
+    if not config.servers or config.warnings:
+        describe(config, terminal)
+    found, outcomes = run(_tools(config, terminal), terminal, verbose=request.has("verbose"))
+    all_count = len(found)
+    if query:
+        found = rank(query, found)
+    found = found[: limit or (SEARCH_RESULTS if query else None)]
+    write_result(_json(found) if request.has("json") else _lines(found, Terminal()))
+    if not request.has("json"):
+        _conclude(terminal, query, len(found), all_count)
+    return 1 if outcomes and all(outcome.reason is not None for outcome in outcomes) else 0
+
+
+def _limit(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise UsageError(f"-k takes a number from 1 on; not {text!r}", TOOLS)
+    return int(text)
+
+
+async def _tools(config: Config, terminal: Terminal) -> tuple[Sequence[Mapping[str, Any]], list[Outcome]]:
+    async with started(config, terminal, decline) as (multiplexer, outcomes):
+        found = await multiplexer.list_tools()
+        for outcome in outcomes:
+            remembered = len(outcome.upstream.lists.get("tools", ()))
+            if outcome.reason is not None and remembered:
+                terminal.say(f"         {count(remembered, 'tool')} of {outcome.name} are listed as last seen")
+        for name, servers in multiplexer.gateway.core.view(
+            multiplexer.gateway.core.modern
+        ).routes.tools.collisions.items():
+            terminal.say(f"{terminal.paint('warning', 'yellow')}  {name} is left out: {' and '.join(servers)} have it")
+        return found, outcomes
+
+
+def _json(found: Sequence[Mapping[str, Any]]) -> str:
+    import msgspec
+
+    raw = msgspec.json.encode(found)
+    return (msgspec.json.format(raw, indent=2) if stdout_is_terminal() else raw).decode()
+
+
+def _lines(found: Sequence[Mapping[str, Any]], terminal: Terminal) -> str:
+    """One tool a line: for a person cut to the width of the terminal, for a program long enough for anything."""
+    width = min(max((len(tool["name"]) for tool in found), default=0), NAME_WIDTH)
+    room = terminal.width if stdout_is_terminal() else FULL_WIDTH
+    return "\n".join(
+        shorten(f"{one_line(tool['name']):<{width}}  {first_sentence(tool)}".rstrip(), room) for tool in found
+    )
+
+
+def first_sentence(tool: Mapping[str, Any]) -> str:
+    """What a tool does, in one sentence."""
+    text = one_line(str(tool.get("description") or tool.get("title") or ""))
+    head, stop, _ = text.partition(". ")
+    return f"{head}." if stop else text
+
+
+def _conclude(terminal: Terminal, query: str, shown: int, total: int) -> None:
+    """A last line for people; programs that read stdout do not get it."""
+    if query and not shown:
+        terminal.say(f"no tool fits {query!r}; polyplex tools lists all {total}")
+    elif terminal.interactive and stdout_is_terminal() and shown:
+        of_all = f"{shown} of {count(total, 'tool')}" if shown < total else count(total, "tool")
+        terminal.say(terminal.paint(f"\n{of_all}; polyplex call NAME calls one", "dim"))
