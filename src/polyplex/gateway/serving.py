@@ -37,21 +37,23 @@ class Signals:
 
     def __init__(self) -> None:
         self.stop = asyncio.Event()
+        self.caught: signal.Signals | None = None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._caught)
+            loop.add_signal_handler(number, self._caught, number)
 
-    def _caught(self) -> None:
+    def _caught(self, number: signal.Signals) -> None:
         if self.stop.is_set():
             sys.stderr.flush()
             os._exit(HARD_EXIT)  # the reaper process sees to the children
+        self.caught = number
         self.stop.set()
 
 
 async def serve_http(
     config: Config, host: str, port: int, on_ready: Callable[[Gateway, list[tuple[str, int]]], None]
-) -> None:
-    """Serve clients over HTTP until a signal. Raises `OSError` where the address cannot be had."""
+) -> signal.Signals | None:
+    """Serve clients over HTTP until a signal, which is returned. Raises `OSError` where the address cannot be had."""
     signals = Signals()
     gateway = Gateway(config)
     options = config.options
@@ -81,8 +83,8 @@ async def serve_http(
     await gateway.stop()
 
 
-async def serve_stdio(config: Config, on_ready: Callable[[Gateway], None]) -> None:
-    """Serve one client on standard input and output until it closes them, or a signal."""
+async def serve_stdio(config: Config, on_ready: Callable[[Gateway], None]) -> signal.Signals | None:
+    """Serve one client on standard input and output until it closes them, or a signal, which is returned."""
     signals = Signals()
     gateway = Gateway(config)
     endpoint = StdioEndpoint(gateway)
@@ -98,6 +100,7 @@ async def serve_stdio(config: Config, on_ready: Callable[[Gateway], None]) -> No
     stop.cancel()
     await endpoint.close()
     await gateway.stop()
+    return signals.caught
 
 
 async def _set(event: asyncio.Event) -> None:

@@ -86,6 +86,7 @@ class Upstream:
         self.peer: Peer | None = None
         self.error: str | None = None
         self.retry_at = 0.0
+        self._complained: str | None = None
         self.restarts = 0
         self.lists: dict[str, list[Entry]] = {}
         self.listings: dict[str, Listing] = {}
@@ -199,7 +200,9 @@ class Upstream:
         self.error = reason
         self.retry_at = asyncio.get_running_loop().time() + delay
         self.state = State.WAITING
-        log.warning("%s: %s; trying again in %.1f s", self.config.name, reason, delay)
+        level = logging.DEBUG if reason == self._complained else logging.WARNING
+        self._complained = reason
+        log.log(level, "%s: %s; trying again in %.1f s", self.config.name, reason, delay)
         self._settle()
         if self._backoff.breaker_open:
             self._wake.clear()
@@ -223,6 +226,9 @@ class Upstream:
                 raise UpstreamUnavailable(self.config.name, f"lost while listing: {error}") from None
             log.warning("%s: %s", self.config.name, error)
         self.state, self.error = State.READY, None
+        if self._complained is not None:
+            self._complained = None
+            log.info("%s: connected again", self.config.name)
         if self.peer is not None and self.peer.era is Era.MODERN:
             self._listen(connection)
         self._settle()
