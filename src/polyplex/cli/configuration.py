@@ -70,7 +70,7 @@ def load_despite_unset(file: str | None) -> tuple[Config, dict[str, list[ConfigE
 
 
 def _file(config: Config) -> str:
-    return str(config.files[0]) if config.files else "configuration"
+    return shown_path(config.files[0]) if config.files else "configuration"
 
 
 def shown_path(path: Path) -> str:

@@ -3,7 +3,8 @@
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Coroutine
+import signal
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from polyplex.cli.arguments import Request, UsageError
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 CLIENT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.1
 UNUSABLE_ADDRESS: Final = 2
+INTERRUPTED: Final = 130
+_UPSTREAMS_LOG: Final = logging.getLogger("polyplex.upstreams")
 _IN_USE: Final = (
     "port {port} of {host} is in use, perhaps by another polyplex; choose another with --http {host}:{next}"
 )
@@ -44,18 +47,21 @@ def serve(request: Request) -> int:
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         if address is None:
-            runner.run(serve_stdio(config, announcer.stdio_ready))
-            return 0
+            return _exit_code(runner.run(serve_stdio(config, announcer.stdio_ready)))
         host, port = address
         try:
-            runner.run(serve_http(config, host, port, announcer.http_ready))
+            return _exit_code(runner.run(serve_http(config, host, port, announcer.http_ready)))
         except OSError as error:
             explanation = explain_address(error, host, port)
             if explanation is None:
                 raise
             terminal.say(f"{terminal.paint('error', 'red')}    {explanation}")
             return UNUSABLE_ADDRESS
-    return 0
+
+
+def _exit_code(caught: signal.Signals | None) -> int:
+    """Being told to stop is no failure; being interrupted is what a shell wants to hear of."""
+    return INTERRUPTED if caught is signal.SIGINT else 0
 
 
 def read_address(text: str) -> tuple[str, int]:
@@ -98,15 +104,18 @@ class Announcer:
             terminal.say(f"serving  {terminal.paint(url, 'cyan')}")
         entry = f'{{"mcpServers": {{"polyplex": {{"url": "{urls[0]}"}}}}}}'
         terminal.say(f"client   {entry}")
-        self._follow(lambda: self._started(gateway))
+        self._follow(self._started(gateway))
 
     def stdio_ready(self, gateway: "Gateway") -> None:
         """The endpoint reads standard input."""
         self._terminal.say("serving  one client on stdin and stdout; servers start when it says hello")
-        self._follow(lambda: self._after_hello(gateway))
+        self._follow(self._after_hello(gateway))
 
-    def _follow(self, start: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._task = asyncio.get_running_loop().create_task(start(), name="start-up report")
+    def _follow(self, start: Coroutine[Any, Any, None]) -> None:
+        if not self._verbose:
+            _UPSTREAMS_LOG.setLevel(logging.ERROR)  # until all have been tried, the report says it better
+        self._task = asyncio.get_running_loop().create_task(start, name="start-up report")
+        self._task.add_done_callback(lambda _: _UPSTREAMS_LOG.setLevel(logging.NOTSET))
 
     async def _after_hello(self, gateway: "Gateway") -> None:
         """Servers start with the capabilities of the client, so not before it has said hello."""
@@ -128,13 +137,7 @@ class Announcer:
                 self._terminal.say("servers  none yet; polyplex --help shows what to write into the configuration")
             return
         report = StartReport(self._terminal, list(gateway.core.pool.servers))
-        upstreams_log = logging.getLogger("polyplex.upstreams")
-        if not self._verbose:
-            upstreams_log.setLevel(logging.ERROR)  # the report says it better
-        try:
-            outcomes = await watch_start(gateway.core.pool, report, self._terminal)
-        finally:
-            upstreams_log.setLevel(logging.NOTSET)
+        outcomes = await watch_start(gateway.core.pool, report, self._terminal)
         if not gateway.draining:
             self._conclude(outcomes, gateway)
 
