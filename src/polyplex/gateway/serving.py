@@ -19,6 +19,7 @@ from polyplex.upstreams.pool import Binding
 log = logging.getLogger("polyplex")
 DRAIN_SECONDS: Final = 10.0
 END_SECONDS: Final = 2.0
+COLLECTOR: Final = (50_000, 20, 20)
 POLL_SECONDS: Final = 0.05
 HARD_EXIT: Final = 130
 
@@ -72,7 +73,7 @@ async def serve_http(
     )
     addresses = await endpoint.start()
     gateway.start(Binding(Era.MODERN))
-    gc.freeze()
+    tune_collector()
     on_ready(gateway, addresses)
     await signals.stop.wait()
     log.info("stopping: no new requests are taken, %d s for those under way", DRAIN_SECONDS)
@@ -81,6 +82,7 @@ async def serve_http(
     await _drained(lambda: endpoint.busy, DRAIN_SECONDS)
     await endpoint.close()
     await gateway.stop()
+    return signals.caught
 
 
 async def serve_stdio(config: Config, on_ready: Callable[[Gateway], None]) -> signal.Signals | None:
@@ -90,7 +92,7 @@ async def serve_stdio(config: Config, on_ready: Callable[[Gateway], None]) -> si
     endpoint = StdioEndpoint(gateway)
     await endpoint.start()
     on_ready(gateway)
-    gc.freeze()
+    tune_collector()
     loop = asyncio.get_running_loop()
     stop, ended = loop.create_task(_set(signals.stop)), loop.create_task(endpoint.ended())
     await asyncio.wait((stop, ended), return_when=asyncio.FIRST_COMPLETED)
@@ -101,6 +103,13 @@ async def serve_stdio(config: Config, on_ready: Callable[[Gateway], None]) -> si
     await endpoint.close()
     await gateway.stop()
     return signals.caught
+
+
+def tune_collector() -> None:
+    """Requests make many short-lived objects and next to no cycles: collect rarely, and never what start-up made."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR)
 
 
 async def _set(event: asyncio.Event) -> None:
