@@ -7,7 +7,7 @@ import msgspec
 
 from polyplex.cli.arguments import Request, UsageError, suggestion
 from polyplex.cli.commands import CALL
-from polyplex.cli.configuration import describe, load
+from polyplex.cli.configuration import load, warn
 from polyplex.cli.elicitation import Questions
 from polyplex.cli.results import as_text
 from polyplex.cli.session import run, started
@@ -23,8 +23,7 @@ def call(request: Request) -> int:
     arguments = read_arguments(request.arguments[1] if len(request.arguments) > 1 else None)
     terminal = Terminal()
     config = load(request.options.get("config"))
-    if not config.servers or config.warnings:
-        describe(config, terminal)
+    warn(config, terminal)
     work = _call(only_for(config, name), name, arguments, terminal)
     result = run(work, terminal, verbose=request.has("verbose"))
     if isinstance(result, int):

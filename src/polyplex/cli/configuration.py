@@ -31,9 +31,8 @@ def without_self(config: Config, address: tuple[str, int] | None = None) -> Conf
     own = [name for name, server in config.servers.items() if _is_self(server, address)]
     if not own:
         return config
-    warnings = tuple(f"{_file(config)}: mcpServers.{name}: this is polyplex itself; left out" for name in own)
     kept = {name: server for name, server in config.servers.items() if name not in own}
-    return msgspec.structs.replace(config, servers=kept, warnings=config.warnings + warnings)
+    return msgspec.structs.replace(config, servers=kept)
 
 
 def _is_self(server: ServerConfig, address: tuple[str, int] | None) -> bool:
@@ -69,16 +68,21 @@ def load_despite_unset(file: str | None) -> tuple[Config, dict[str, list[ConfigE
             return without_self(config), unset
 
 
-def _file(config: Config) -> str:
-    return shown_path(config.files[0]) if config.files else "configuration"
-
-
 def shown_path(path: Path) -> str:
     """A path as people write it: relative to the current folder, or to their home."""
     for folder, prefix in ((Path.cwd(), ""), (Path(os.environ.get("HOME", "/")), "~/")):
         if path.is_relative_to(folder) and folder != Path("/"):
             return f"{prefix}{path.relative_to(folder)}"
     return str(path)
+
+
+def warn(config: Config, terminal: Terminal) -> None:
+    """Say what is wrong with the configuration but does not stop anything; and where it was looked for in vain."""
+    if config.servers:
+        for warning in config.warnings:
+            terminal.say(f"{terminal.paint('warning', 'yellow')}  {warning}")
+    else:
+        describe(config, terminal)
 
 
 def describe(config: Config, terminal: Terminal) -> None:

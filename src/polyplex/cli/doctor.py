@@ -9,6 +9,7 @@ from polyplex.cli.session import run
 from polyplex.cli.terminal import Colour, Terminal, shorten, stdout_is_terminal, write_result
 
 ADDRESS_WIDTH: Final = 60
+LEAST_ROOM: Final = 30
 INDENT: Final = " " * 9
 _COLOURS: Final[dict[str, Colour]] = {"ok": "green", "failed": "red", "off": "dim"}
 _NOUNS: Final = {
@@ -59,16 +60,28 @@ def shown(diagnosis: Diagnosis, page: Terminal, width: int = 0) -> str:
     state = page.paint(diagnosis.state, _COLOURS[diagnosis.state]) + " " * (9 - len(diagnosis.state))
     lines = [f"{state}{page.paint(f'{diagnosis.name:<{width}}', 'bold')}  {page.paint(_facts(diagnosis), 'dim')}"]
     if diagnosis.state == "ok":
-        lines.append(f"{INDENT}offers   {_offers(diagnosis)}")
-        lines += [
-            f"{INDENT}{page.paint('aside', 'yellow')}    {item.name}: {item.reason}" for item in diagnosis.set_aside
-        ]
-        lines += [f"{INDENT}renamed  {local} to {public}" for local, public in diagnosis.renamed.items()]
+        lines += _field("offers", _offers(diagnosis), page)
+        for item in diagnosis.set_aside:
+            lines += _field("aside", f"{item.name}: {item.reason}", page, "yellow")
+        for local, public in diagnosis.renamed.items():
+            lines += _field("renamed", f"{local} to {public}", page)
     if diagnosis.state == "failed":
-        lines.append(f"{INDENT}why      {diagnosis.reason}")
-        lines += _block("stderr", diagnosis.stderr)
-        lines += [f"{INDENT}{page.paint('do', 'cyan')}       {text}" for text in diagnosis.advice]
+        lines += _field("why", diagnosis.reason, page)
+        for number, line in enumerate(diagnosis.stderr):
+            lines += _field("" if number else "stderr", line, page)
+        for text in diagnosis.advice:
+            lines += _field("do", text, page, "cyan")
     return "\n".join(lines)
+
+
+def _field(label: str, text: str, page: Terminal, colour: Colour | None = None) -> list[str]:
+    """A labelled text; on a terminal broken between words, so that it stays in its column."""
+    import textwrap
+
+    head = f"{INDENT}{page.paint(label, colour) if colour else label}{' ' * (len(INDENT) - len(label))}"
+    room = max(page.width - 2 * len(INDENT), LEAST_ROOM) if page.interactive else len(text) + 1
+    first, *rest = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+    return [head + first, *(INDENT * 2 + line for line in rest)]
 
 
 def _facts(diagnosis: Diagnosis) -> str:
@@ -85,14 +98,11 @@ def _offers(diagnosis: Diagnosis) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def _block(label: str, lines: list[str]) -> list[str]:
-    return [f"{INDENT}{label if index == 0 else '':<9}{line}" for index, line in enumerate(lines)]
-
-
 def _collision(collision: Collision, page: Terminal) -> str:
     claim = " and ".join(collision.servers)
     head = f"{page.paint('failed', 'red')}   the {collision.kind} {collision.name} is offered by {claim}, so by neither"
-    return f'{head}\n{INDENT}{page.paint("do", "cyan")}       set "naming": "prefix", or deny it for one of them'
+    advice = 'set "naming": "prefix" in the polyplex object, or deny it for one of them'
+    return "\n".join((head, *_field("do", advice, page, "cyan")))
 
 
 def _summary(found: list[Diagnosis], collisions: int) -> str:

@@ -141,6 +141,11 @@ def _chosen(text: str, allowed: dict[str, str]) -> str:
     raise ValueError(f"one of: {', '.join(allowed)}")
 
 
+def _default(value: object, allowed: dict[str, str]) -> str:
+    values = cast("list[object]", value) if isinstance(value, list) else [value]
+    return one_line(", ".join(allowed.get(str(each), str(each)) for each in values))
+
+
 def _prompt(name: str, field: Field, required: bool) -> str:
     label = one_line(str(field.get("title") or name))
     allowed = choices(field)
@@ -156,7 +161,7 @@ def _prompt(name: str, field: Field, required: bool) -> str:
     elif field.get("format"):
         notes.append(one_line(str(field["format"])))
     if "default" in field:
-        notes.append(f"default {one_line(str(field['default']))}")
+        notes.append(f"default {_default(field['default'], allowed)}")
     elif not required:
         notes.append("optional")
     note = f" ({'; '.join(notes)})" if notes else ""

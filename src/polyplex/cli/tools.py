@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from polyplex.cli.arguments import Request, UsageError
 from polyplex.cli.commands import TOOLS
-from polyplex.cli.configuration import count, describe, load
+from polyplex.cli.configuration import count, load, warn
 from polyplex.cli.progress import Outcome
 from polyplex.cli.ranking import rank
 from polyplex.cli.session import decline, run, started
@@ -23,8 +23,7 @@ def tools(request: Request) -> int:
     query = " ".join(request.arguments)
     terminal = Terminal()
     config = load(request.options.get("config"))
-    if not config.servers or config.warnings:
-        describe(config, terminal)
+    warn(config, terminal)
     found, outcomes = run(_tools(config, terminal), terminal, verbose=request.has("verbose"))
     all_count = len(found)
     if query:
