@@ -12,7 +12,13 @@ log = logging.getLogger("polyplex.downstream")
 Answer = Callable[[Call, Reply], None]
 
 
-def run_call(gateway: Gateway, call: Call, answer: Answer, unanswered: Callable[[Call], None]) -> None:
+def run_call(
+    gateway: Gateway,
+    call: Call,
+    answer: Answer,
+    unanswered: Callable[[Call], None],
+    loop: asyncio.AbstractEventLoop | None = None,
+) -> None:
     """Start a call. `answer` gets its reply; `unanswered` is called instead where the client cancelled it."""
     calls = call.session.calls
     if call.id in calls:
@@ -22,7 +28,8 @@ def run_call(gateway: Gateway, call: Call, answer: Answer, unanswered: Callable[
         answer(call, Reply.failure(jsonrpc.INTERNAL_ERROR, f"too many requests under way; at most {MAX_CALLS}"))
         return
     calls[call.id] = call
-    call.task = asyncio.get_running_loop().create_task(_run(gateway, call, answer, unanswered))
+    loop = loop or asyncio.get_running_loop()
+    call.task = loop.create_task(_run(gateway, call, answer, unanswered))
 
 
 async def _run(gateway: Gateway, call: Call, answer: Answer, unanswered: Callable[[Call], None]) -> None:

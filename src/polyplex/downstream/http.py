@@ -62,7 +62,6 @@ class HttpEndpoint:
             call.keep_alive(now)
         self._legacy.tick(now)
         self._sse.tick(now)
-        self._modern.tick(now)
         self._timer = loop.call_later(TICK_SECONDS, self._tick)
 
     @property

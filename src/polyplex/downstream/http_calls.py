@@ -4,15 +4,17 @@ import asyncio
 from typing import Final
 
 from polyplex.downstream.calls import response_frame, whole_reply
-from polyplex.downstream.session import Call
+from polyplex.downstream.event_log import event_id
+from polyplex.downstream.session import Call, Session
 from polyplex.protocol import jsonrpc
-from polyplex.protocol.revisions import Era
+from polyplex.protocol.revisions import R2025_11_25, Era, has_resumption
 from polyplex.protocol.sse import COMMENT, encode_event
 from polyplex.transports.body import BodyStream
 from polyplex.transports.exchange import Reply
 from polyplex.transports.http_server import Request, ResponseWriter
 
 KEEP_ALIVE_SECONDS: Final = 10.0
+RETRY_MS: Final = 1000
 _STATUS_OF: Final = {
     jsonrpc.METHOD_NOT_FOUND: 404,
     jsonrpc.HEADER_MISMATCH: 400,
@@ -24,33 +26,83 @@ _ID: Final = b'{"jsonrpc":"2.0","id":'
 
 
 class HttpCall:
-    """Answers one POST. It turns into an event stream when a frame has to go out before the response."""
+    """Answers one POST. It turns into an event stream when a frame has to go out before the response.
 
-    __slots__ = ("_body", "_readers", "_request", "_session_header", "_since", "_writer", "accepts_events", "call")
+    `active` holds the calls under way; a call leaves it when it is answered.
+    """
 
-    def __init__(self, request: Request, session_header: bytes = b"") -> None:
-        self.call: Call
-        self.accepts_events = "text/event-stream" in request.headers.get("accept", "") or "*/*" in request.headers.get(
-            "accept", "*/*"
-        )
+    __slots__ = (
+        "_active",
+        "_body",
+        "_loop",
+        "_readers",
+        "_request",
+        "_session",
+        "_session_header",
+        "_since",
+        "_stream",
+        "_writer",
+    )
+
+    def __init__(
+        self,
+        request: Request,
+        active: "set[HttpCall]",
+        loop: asyncio.AbstractEventLoop,
+        session: Session,
+        session_header: bytes = b"",
+    ) -> None:
+        self._session = session
+        self._stream: str | None = None
         self._request = request
+        self._active = active
+        self._loop = loop
         self._session_header = session_header
         self._writer: ResponseWriter | None = None
         self._body: BodyStream | None = None
         self._readers: asyncio.Task[None] | None = None
-        self._since = asyncio.get_running_loop().time()
+        self._since = request.connection.since
+        active.add(self)
+
+    @property
+    def accepts_events(self) -> bool:
+        """True where the client takes an event stream. The answer to `initialize` is always JSON."""
+        accept = self._request.headers.get("accept", "*/*")
+        return not self._session_header and ("text/event-stream" in accept or "*/*" in accept)
 
     def send(self, frame: bytes) -> None:
         """Write a frame before the response; a client that takes no event stream goes without."""
-        if self._request.answered or not self.accepts_events:
-            return
-        self._open().write(encode_event(jsonrpc.one_line(frame)))
-        self._since = asyncio.get_running_loop().time()
+        if self.accepts_events:
+            self._write(jsonrpc.one_line(frame))
+            self._since = self._loop.time()
 
-    def _open(self) -> ResponseWriter:
+    def _write(self, frame: bytes) -> None:
+        """Write an event. It is remembered where the client can take the stream up again after a break."""
+        writer = self._open()
+        identifier = None if self._stream is None else self._session.event_log().append(self._stream, frame)
+        writer.write(encode_event(frame, id=identifier))
+
+    def _open(self, retry_ms: int | None = None) -> ResponseWriter:
+        """The stream of the call, opened with a priming event where the revision has those (2025-11-25)."""
         if self._writer is None:
             self._writer = self._request.respond_events(self._session_header)
+            session = self._session
+            if session.era is Era.LEGACY and has_resumption(session.revision):
+                self._stream = session.event_log().open_stream()
+                session.resumable[self._stream] = self
+                if session.revision >= R2025_11_25:
+                    start = event_id(self._stream, 0)
+                    self._writer.write(encode_event(b"", event=None, id=start, retry=retry_ms or RETRY_MS))
         return self._writer
+
+    def suspend(self, retry_ms: int) -> None:
+        """The server has closed its stream and is polled: so does the client, and is told when to come again."""
+        if self.accepts_events and self._session.revision >= R2025_11_25 and not self._request.answered:
+            self._open(retry_ms).end()
+
+    def resume(self, writer: ResponseWriter) -> None:
+        """The client has taken the stream up again."""
+        self._writer = writer
 
     def keep_alive(self, now: float) -> None:
         """Show signs of life on a quiet stream, so that nobody in between cuts it."""
@@ -65,15 +117,22 @@ class HttpCall:
 
     def answer(self, call: Call, reply: Reply) -> None:
         """Write the response."""
+        self._active.discard(self)
         if reply.stream is not None:
             self._answer_stream(call, reply.stream)
         elif self._writer is not None:
-            self._writer.write(encode_event(jsonrpc.one_line(response_frame(call, reply))))
-            self._writer.end()
+            self._write(jsonrpc.one_line(response_frame(call, reply)))
+            self._finish()
         elif reply.result is not None and not self._session_header:
             self._request.respond_json((_ID, call.id, _RESULT, reply.result, b"}"))
         else:
             self._request.respond(self._status(call, reply), response_frame(call, reply), extra=self._session_header)
+
+    def _finish(self) -> None:
+        if self._writer is not None:
+            self._writer.end()
+        if self._stream is not None:
+            self._session.resumable.pop(self._stream, None)
 
     def _status(self, call: Call, reply: Reply) -> int:
         """Modern clients are told by the status as well (2026-07-28, "Streamable HTTP")."""
@@ -83,7 +142,7 @@ class HttpCall:
 
     def _answer_stream(self, call: Call, stream: BodyStream) -> None:
         if self._writer is not None:
-            self._readers = asyncio.get_running_loop().create_task(self._gather(call, Reply(stream=stream)))
+            self._readers = self._loop.create_task(self._gather(call, Reply(stream=stream)))
             return
         prefix = _ID + call.id + _RESULT
         writer = self._request.respond_sized(len(prefix) + stream.length)
@@ -113,5 +172,7 @@ class HttpCall:
 
     def unanswered(self, call: Call) -> None:
         """The client cancelled the request: the stream ends without a response."""
-        if not self._request.answered:
-            self._open().end()
+        self._active.discard(self)
+        if self._writer is not None or not self._request.answered:
+            self._open()
+            self._finish()

@@ -2,17 +2,24 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 
 from msgspec import UNSET
 
 from polyplex.downstream.calls import Batch, run_call
-from polyplex.downstream.http_calls import HttpCall
+from polyplex.downstream.event_log import GENERAL, event_id
+from polyplex.downstream.http_calls import RETRY_MS, HttpCall
 from polyplex.downstream.session import Call, Gateway, Session
 from polyplex.errors import RemoteProtocolError
 from polyplex.protocol import jsonrpc
 from polyplex.protocol.jsonrpc import Message
-from polyplex.protocol.revisions import ASSUMED_WITHOUT_HEADER, LATEST_LEGACY, Era, allows_batches
+from polyplex.protocol.revisions import (
+    ASSUMED_WITHOUT_HEADER,
+    LATEST_LEGACY,
+    R2025_11_25,
+    Era,
+    allows_batches,
+    has_resumption,
+)
 from polyplex.protocol.sse import COMMENT, encode_event
 from polyplex.transports.exchange import Reply
 from polyplex.transports.http_server import Request, ResponseWriter
@@ -28,6 +35,7 @@ class LegacyHttp:
         self._gateway = gateway
         self._active = active
         self._idle_seconds = idle_seconds
+        self._loop = asyncio.get_running_loop()
         self._sessions: dict[str, Session] = {}
         self._streams: dict[str, ResponseWriter] = {}
 
@@ -64,7 +72,7 @@ class LegacyHttp:
         if session is None:
             _error(request, 404, "this session is not known or has ended; start anew with initialize")
             return None
-        session.last_used = asyncio.get_running_loop().time()
+        session.last_used = request.connection.since
         return session
 
     # -- POST
@@ -93,37 +101,24 @@ class LegacyHttp:
             _error(request, 503, f"too many sessions; at most {MAX_SESSIONS}")
             return
         session = Session(Era.LEGACY, LATEST_LEGACY, http=True)
-        http_call = HttpCall(request, b"Mcp-Session-Id: %b\r\n" % session.id.encode())
-        http_call.accepts_events = False
-        call = http_call.call = Call(session, message, http_call.send)
+        header = b"Mcp-Session-Id: %b\r\n" % session.id.encode()
+        http_call = HttpCall(request, self._active, self._loop, session, header)
+        call = Call(session, message, http_call.send)
 
         def answer(call: Call, reply: Reply) -> None:
             if reply.result is not None:
+                session.last_used = request.connection.since
                 self._sessions[session.id] = session
-            self._active.discard(http_call)
             http_call.answer(call, reply)
 
-        self._active.add(http_call)
-        run_call(self._gateway, call, answer, self._cancelled(http_call))
+        run_call(self._gateway, call, answer, http_call.unanswered, self._loop)
 
     def _call(self, request: Request, session: Session, message: Message) -> None:
-        http_call = HttpCall(request)
-        call = http_call.call = Call(session, message, http_call.send)
+        http_call = HttpCall(request, self._active, self._loop, session)
+        call = Call(session, message, http_call.send)
+        call.suspend = http_call.suspend
         call.streamable = True
-        self._active.add(http_call)
-
-        def answer(call: Call, reply: Reply) -> None:
-            self._active.discard(http_call)
-            http_call.answer(call, reply)
-
-        run_call(self._gateway, call, answer, self._cancelled(http_call))
-
-    def _cancelled(self, http_call: HttpCall) -> Callable[[Call], None]:
-        def unanswered(call: Call) -> None:
-            self._active.discard(http_call)
-            http_call.unanswered(call)
-
-        return unanswered
+        run_call(self._gateway, call, http_call.answer, http_call.unanswered, self._loop)
 
     def _other(self, session: Session, message: Message, request: Request | None) -> bool:
         """A notification or a response; False where the request has been answered with an error."""
@@ -160,7 +155,9 @@ class LegacyHttp:
                 batch.add(jsonrpc.error_response(error.id, jsonrpc.error_object(error.code, str(error))))
                 continue
             if message.method is not UNSET and message.id is not UNSET:
-                run_call(self._gateway, Call(session, message, session.send), batch.answer, batch.unanswered)
+                run_call(
+                    self._gateway, Call(session, message, session.send), batch.answer, batch.unanswered, self._loop
+                )
             else:
                 self._other(session, message, None)
                 batch.add(None)
@@ -174,12 +171,34 @@ class LegacyHttp:
         session = self._find(request)
         if session is None:
             return
+        header = b"Mcp-Session-Id: %b\r\n" % session.id.encode()
+        last = request.headers.get("last-event-id")
+        missed = None if last is None or not has_resumption(session.revision) else session.event_log().after(last)
+        writer = request.respond_events(header)
+        for identifier, frame in missed[1] if missed is not None else []:
+            writer.write(encode_event(frame, id=identifier))
+        if missed is not None and missed[0] != GENERAL:
+            self._resume(session, missed[0], writer)
+        else:
+            self._general(request, session, writer)
+
+    def _resume(self, session: Session, stream: str, writer: ResponseWriter) -> None:
+        """The rest of a call's stream: more to come while the call is under way, else all has been said."""
+        http_call: HttpCall | None = session.resumable.get(stream)
+        if http_call is None:
+            writer.end()
+        else:
+            http_call.resume(writer)
+
+    def _general(self, request: Request, session: Session, writer: ResponseWriter) -> None:
         older = self._streams.pop(session.id, None)
         if older is not None:
             older.end()
-        writer = request.respond_events(b"Mcp-Session-Id: %b\r\n" % session.id.encode())
         self._streams[session.id] = writer
-        writer.write(COMMENT)
+        if has_resumption(session.revision) and session.revision >= R2025_11_25:
+            writer.write(encode_event(b"", event=None, id=event_id(GENERAL, 0), retry=RETRY_MS))
+        else:
+            writer.write(COMMENT)
 
         def gone() -> None:
             if self._streams.get(session.id) is writer:
@@ -187,7 +206,13 @@ class LegacyHttp:
                 session.attach(None)
 
         request.on_disconnect = gone
-        session.attach(lambda frame: writer.write(encode_event(jsonrpc.one_line(frame))))
+
+        def send(frame: bytes) -> None:
+            line = jsonrpc.one_line(frame)
+            identifier = session.event_log().append(GENERAL, line) if has_resumption(session.revision) else None
+            writer.write(encode_event(line, id=identifier))
+
+        session.attach(send)
 
     def delete(self, request: Request) -> None:
         """End a session."""

@@ -1,5 +1,7 @@
 """Streamable HTTP for modern clients (2026-07-28): every POST stands alone, closing its stream cancels it."""
 
+import asyncio
+
 from msgspec import UNSET, Raw
 
 from polyplex.downstream.calls import run_call
@@ -14,20 +16,19 @@ from polyplex.transports.http_server import Request
 
 
 class ModernHttp:
-    """Stateless requests. They share one `Session` object, which holds nothing but the calls under way."""
+    """Stateless requests: each has a `Session` of its own, which ends with it."""
 
     def __init__(self, gateway: Gateway, active: set[HttpCall]) -> None:
         self._gateway = gateway
         self._active = active
-        self._session = Session(Era.MODERN, LATEST_MODERN, http=True, identifier="modern")
+        self._loop = asyncio.get_running_loop()
+        self._calls: dict[bytes, Call] = {}
         self._count = 0
-
-    def tick(self, now: float) -> None:
-        """Nothing to end: there is no state."""
 
     def close(self) -> None:
         """Cancel what is under way."""
-        self._session.close()
+        for call in list(self._calls.values()):
+            call.stop()
 
     def claims(self, request: Request, revision: str | None) -> bool:
         """True for requests of the modern era: by their header, or by the envelope in their body."""
@@ -60,32 +61,23 @@ class ModernHttp:
             _error(request, 400, identifier, RpcError(error.code, str(error)))
             return
         self._count += 1
-        call_session = Session(Era.MODERN, LATEST_MODERN, http=True, identifier=f"modern-{self._count}")
-        call_session.context = self._session
-        http_call = HttpCall(request)
-        call = http_call.call = Call(call_session, message, http_call.send, request.headers)
+        session = Session(Era.MODERN, LATEST_MODERN, http=True, identifier="modern")
+        http_call = HttpCall(request, self._active, self._loop, session)
+        call = Call(session, message, http_call.send, request.headers)
         call.streamable = True
-        self._active.add(http_call)
-        self._session.calls[b"%d" % self._count] = call
         key = b"%d" % self._count
+        self._calls[key] = call
 
         def answer(call: Call, reply: Reply) -> None:
-            self._active.discard(http_call)
-            self._session.calls.pop(key, None)
+            self._calls.pop(key, None)
             http_call.answer(call, reply)
 
         def unanswered(call: Call) -> None:
-            self._active.discard(http_call)
-            self._session.calls.pop(key, None)
+            self._calls.pop(key, None)
             http_call.unanswered(call)
 
-        def gone() -> None:
-            if call.task is not None:
-                call.cancelled = True
-                call.task.cancel()
-
-        request.on_disconnect = gone
-        run_call(self._gateway, call, answer, unanswered)
+        request.on_disconnect = call.stop
+        run_call(self._gateway, call, answer, unanswered, self._loop)
 
     def _check(self, request: Request, message: Message, method: str) -> None:
         """Envelope and headers. Raises `RpcError`, all of which mean HTTP 400 or 404."""

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import UNSET
 
+from polyplex.downstream.event_log import EventLog, MemoryEventLog
 from polyplex.errors import RpcError
 from polyplex.protocol import jsonrpc
 from polyplex.protocol.jsonrpc import Message
@@ -46,8 +47,9 @@ class Session:
     """
 
     __slots__ = (
-        "_ask_ids", "_asks", "_backlog", "_send", "calls", "capabilities", "client_info", "closed", "context", "era",
-        "http", "id", "last_used", "log_level", "ready", "revision",
+        "_ask_ids",
+        "_log", "_asks", "_backlog", "_send", "calls", "capabilities", "client_info", "closed", "context", "era",
+        "http", "id", "last_used", "log_level", "ready", "resumable", "revision",
     )  # fmt: skip
 
     def __init__(self, era: Era, revision: str, *, http: bool, identifier: str | None = None) -> None:
@@ -60,13 +62,21 @@ class Session:
         self.log_level: str | None = None
         self.ready = False
         self.closed = False
-        self.last_used = asyncio.get_running_loop().time()
+        self.last_used = 0.0
         self.calls: dict[bytes, Call] = {}
         self.context: Any = None
         self._asks: dict[bytes, asyncio.Future[Reply]] = {}
         self._ask_ids = itertools.count(1)
         self._send: Send | None = None
         self._backlog: deque[bytes] | None = None
+        self._log: EventLog | None = None
+        self.resumable: dict[str, Any] = {}
+
+    def event_log(self) -> EventLog:
+        """What was sent on the session's streams."""
+        if self._log is None:
+            self._log = MemoryEventLog()
+        return self._log
 
     # -- to the client
     def attach(self, send: Send | None) -> None:
@@ -121,17 +131,14 @@ class Session:
         """`notifications/cancelled` from the client: stop the call it names, if it is still under way."""
         raw = jsonrpc.decode_fields(params or b"{}").get("requestId")
         call = None if raw is None else self.calls.get(bytes(raw))
-        if call is not None and call.task is not None and call.method != "initialize":
-            call.cancelled = True
-            call.task.cancel()
+        if call is not None and call.method != "initialize":
+            call.stop()
 
     def close(self) -> None:
         """End the session: calls under way are cancelled, asks fail."""
         self.closed = True
         for call in list(self.calls.values()):
-            if call.task is not None:
-                call.cancelled = True
-                call.task.cancel()
+            call.stop()
         for future in list(self._asks.values()):
             if not future.done():
                 future.set_exception(RpcError(jsonrpc.INTERNAL_ERROR, "the client has gone"))
@@ -141,7 +148,7 @@ class Session:
 class Call:
     """A request of a client on its way through. `send` writes a frame on the call's own stream."""
 
-    __slots__ = ("cancelled", "headers", "id", "method", "params", "revision", "send", "session", "streamable", "task")
+    __slots__ = ("headers", "id", "method", "params", "revision", "send", "session", "streamable", "suspend", "task")
 
     def __init__(self, session: Session, message: Message, send: Send, headers: dict[str, str] | None = None) -> None:
         self.session = session
@@ -152,5 +159,10 @@ class Call:
         self.send = send
         self.headers = headers
         self.streamable = False
-        self.cancelled = False
+        self.suspend: Callable[[int], None] | None = None
         self.task: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        """Cancel the call: it gets no answer."""
+        if self.task is not None:
+            self.task.cancel()

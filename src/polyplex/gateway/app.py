@@ -8,7 +8,7 @@ from polyplex.downstream.session import Call, Session
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
 from polyplex.gateway import pipeline
 from polyplex.gateway.asks import Asks
-from polyplex.gateway.client import Client, legacy_client
+from polyplex.gateway.client import Client, call_of, legacy_client
 from polyplex.gateway.core import Core
 from polyplex.gateway.listens import Listens
 from polyplex.gateway.local import Local
@@ -125,6 +125,12 @@ class Gateway:
     def notified_by(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> None:
         """A server notifies."""
         self.notices.notified(upstream, exchange, method, params)
+
+    def suspended(self, upstream: Upstream, exchange: Exchange, retry_ms: int) -> None:
+        """A server wants to be polled for the rest of an exchange; so does polyplex, towards a client that can."""
+        call = call_of(exchange.context)
+        if call is not None and call.suspend is not None:
+            call.suspend(retry_ms)
 
     def listed(self, upstream: Upstream, members: frozenset[str]) -> None:
         """Lists of a server are known anew."""

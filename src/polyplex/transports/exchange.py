@@ -35,23 +35,18 @@ class Exchange:
     `deadline` is in loop time; `timeout` seconds are granted anew with each sign of progress, up to `last_deadline`.
     """
 
-    __slots__ = (
-        "cancel_hook", "context", "deadline", "future", "id", "last_deadline", "method", "params", "streamable",
-        "timeout", "token",
-    )  # fmt: skip
+    __slots__ = ("context", "deadline", "future", "id", "last_deadline", "method", "streamable", "timeout", "token")
 
-    def __init__(self, identifier: bytes, method: str, params: bytes | None, context: object) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, identifier: bytes, method: str, context: object) -> None:
         self.id = identifier
         self.method = method
-        self.params = params
         self.context = context
-        self.future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.future: asyncio.Future[Reply] = loop.create_future()
         self.timeout = 0.0
         self.deadline = 0.0
         self.last_deadline = 0.0
         self.streamable = False
         self.token: bytes | None = None
-        self.cancel_hook: object = None
 
     @property
     def done(self) -> bool:
@@ -92,6 +87,10 @@ class Receiver(Protocol):
 
     def session_lost(self, exchange: Exchange | None) -> None:
         """The server no longer knows the session; `exchange` was not carried out."""
+        ...
+
+    def suspended(self, exchange: Exchange, retry_ms: int) -> None:
+        """The server closed the stream of an exchange and wants to be polled for the rest."""
         ...
 
     def closed(self, reason: str) -> None:

@@ -25,6 +25,17 @@ _LAST_CHUNK: Final = b"0\r\n\r\n"
 JOIN_BYTES: Final = 64 * 1024
 
 
+def _name(raw: bytes) -> str:
+    """A header name in lower case; the usual spellings are remembered."""
+    name = raw.decode("latin-1").lower()
+    if len(_names) < 256 and len(raw) < 64:
+        _names[bytes(raw)] = name
+    return name
+
+
+_names: dict[bytes, str] = {}
+
+
 class HttpLimits(msgspec.Struct, frozen=True):
     """Bounds of the server; bytes and seconds."""
 
@@ -82,7 +93,9 @@ class Request:
 
     def respond_json(self, parts: tuple[bytes, ...]) -> None:
         """200 with a JSON body given in parts."""
-        self._connection.respond(self, _JSON_HEAD % sum(map(len, parts)), parts)
+        size = sum(map(len, parts))
+        head = _JSON_HEAD % size
+        self._connection.respond(self, head, parts if size > JOIN_BYTES else (b"".join(parts),))
 
     def respond(
         self, status: int, body: bytes = b"", content_type: bytes = b"application/json", extra: bytes = b""
@@ -251,8 +264,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._header_bytes > self._server.limits.header_bytes or len(headers) >= self._server.limits.headers:
             self._refuse(431, b"request headers too large")
             return
-        key = name.decode("latin-1").lower()
-        text = value.decode("latin-1").strip(" \t")
+        key = _names.get(name) or _name(name)
+        text = value.decode("latin-1").strip()
         if key in headers:
             if key in _SINGLE or key.startswith("mcp-"):
                 request.duplicate = key
@@ -315,8 +328,8 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         if request.close:
             head = head.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
-        if sum(map(len, parts)) <= JOIN_BYTES:
-            self._transport.write(b"".join((head, *parts)))
+        if len(parts) == 1 and len(parts[0]) <= JOIN_BYTES:
+            self._transport.write(head + parts[0])
         else:
             self._transport.writelines((head, *parts))
         self.finish(request)

@@ -103,6 +103,7 @@ class ResponseSink:
         self.connection: Connection | None = None
         self.last_event_id: bytes | None = None
         self.retry_ms = 1000
+        self.retry_given = False
         self._status = 0
         self._headers: dict[bytes, bytes] = {}
         self._decoder: SseDecoder | None = None
@@ -131,7 +132,7 @@ class ResponseSink:
                 if event.id is not None:
                     self.last_event_id = event.id
                 if event.retry is not None:
-                    self.retry_ms = event.retry
+                    self.retry_ms, self.retry_given = event.retry, True
             return events
         if len(self._body) + len(data) > MAX_MESSAGE_BYTES:
             raise RemoteProtocolError(f"the body is larger than {MAX_MESSAGE_BYTES} bytes")
@@ -325,6 +326,8 @@ class PostSink(ResponseSink):
         elif self.last_event_id is not None and self.client.resumable and not self.client.is_closed:
             self._resume = EventStreamSink(self.client, exchange, self)
             self._resume.last_event_id, self._resume.retry_ms = self.last_event_id, self.retry_ms
+            if self.retry_given:
+                self.client.receiver.suspended(exchange, self.retry_ms)
             self._resume.again()
         else:
             self._lose(reason)

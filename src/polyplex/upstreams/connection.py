@@ -40,6 +40,10 @@ class Handler(Protocol):
         """The server notifies; `exchange` is the request it belongs to, where that is known."""
         ...
 
+    def suspended(self, exchange: Exchange, retry_ms: int) -> None:
+        """The server wants to be polled for the rest of an exchange."""
+        ...
+
     def lost(self, reason: str) -> None:
         """The connection has ended by itself."""
         ...
@@ -96,7 +100,7 @@ class Connection:
 
         `token` is the client's own progress token; the params sent carry the id in its place.
         """
-        exchange = Exchange(identifier or request_id(), method, params, context)
+        exchange = Exchange(self._loop, identifier or request_id(), method, context)
         if not self.open:
             exchange.fail(UpstreamUnavailable(self.server, "the connection has ended"))
             return exchange
@@ -317,6 +321,10 @@ class Connection:
         if self.open and self.peer is not None:
             self.open = False
             self._handler.lost("the server no longer knows the session")
+
+    def suspended(self, exchange: Exchange, retry_ms: int) -> None:
+        """The server wants to be polled for the rest of an exchange."""
+        self._handler.suspended(exchange, retry_ms)
 
     def closed(self, reason: str) -> None:
         """The transport has ended."""

@@ -72,7 +72,9 @@ async def _race(
     try:
         while waiting or running:
             if waiting and connection.open:
-                running.add(loop.create_task(waiting.pop(0)))
+                attempt = loop.create_task(waiting.pop(0))
+                attempt.add_done_callback(_lost_race)
+                running.add(attempt)
             elif not running:
                 break
             patience = PROBE_SECONDS if first is Era.MODERN and waiting else None
@@ -88,8 +90,14 @@ async def _race(
     finally:
         for task in running:
             task.cancel()
-        for attempt in waiting:
-            attempt.close()
+        for unused in waiting:
+            unused.close()
+
+
+def _lost_race(task: asyncio.Task[Peer]) -> None:
+    """How the slower attempt ends is of no interest, but asyncio wants it to have been looked at."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def _initialize(connection: Connection, identity: Identity) -> Peer:

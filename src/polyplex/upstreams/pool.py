@@ -248,6 +248,10 @@ class Pool:
         """The server notifies."""
         self._events.notified_by(upstream, exchange, method, params)
 
+    def suspended(self, upstream: Upstream, exchange: Exchange, retry_ms: int) -> None:
+        """The server wants to be polled for the rest of an exchange."""
+        self._events.suspended(upstream, exchange, retry_ms)
+
     def listed(self, upstream: Upstream, members: frozenset[str]) -> None:
         """Lists of a server are known anew."""
         self._events.listed(upstream, members)

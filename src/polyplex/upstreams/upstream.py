@@ -60,6 +60,10 @@ class Events(Protocol):
         """The server notifies."""
         ...
 
+    def suspended(self, upstream: "Upstream", exchange: Exchange, retry_ms: int) -> None:
+        """The server wants to be polled for the rest of an exchange."""
+        ...
+
     def listed(self, upstream: "Upstream", members: frozenset[str]) -> None:
         """These lists of the server are known, or known anew."""
         ...
@@ -430,6 +434,10 @@ class Upstream:
             self.listening.set()
         else:
             self._events.notified_by(self, exchange, method, params)
+
+    def suspended(self, exchange: Exchange, retry_ms: int) -> None:
+        """The server wants to be polled for the rest of an exchange."""
+        self._events.suspended(self, exchange, retry_ms)
 
     def lost(self, reason: str) -> None:
         """The session has ended by itself."""
