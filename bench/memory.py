@@ -88,9 +88,8 @@ async def measure_idle(polyplex: list[str], verdict: Verdict, sessions: int) -> 
         family = descendants(gateway.pid)
         helpers = [pid for pid, (_, command) in family.items() if program("upstream") not in command]
         helping = sum(memory_kb(pid)["Rss"] for pid in helpers)
-        say(
-            f"Pss {memory_kb(gateway.pid)['Pss'] / 1024:.1f} MB; {len(helpers)} helper processes, {helping / 1024:.1f} MB"
-        )
+        pss = memory_kb(gateway.pid)["Pss"] / 1024
+        say(f"Pss {pss:.1f} MB; {len(helpers)} helper processes, {helping / 1024:.1f} MB resident")
         say(f"{len(family) - len(helpers)} upstream processes, which are not counted")
         name = f"resident, idle, {UPSTREAMS} stdio upstreams connected, with its helper processes"
         verdict.at_most(name, (own + helping) / 1024, IDLE_LIMIT_MB, "MB")
