@@ -104,7 +104,9 @@ def load(site: Site, side: str, era: str, target: list[str], cell: Cell, seconds
     if done.returncode or not done.stdout:
         raise BenchError(done.stderr[-400:] or f"loader ended with {done.returncode}")
     figures = msgspec.json.decode(done.stdout)
-    if figures["errors"] or not figures["calls"]:
+    if not figures["calls"] and not figures["errors"]:
+        raise BenchError(f"no call was answered in the {seconds:.1f} s that count")
+    if figures["errors"]:
         raise BenchError(f"{figures['errors']} wrong replies among {figures['calls']} right ones: {figures['error']}")
     return figures
 
