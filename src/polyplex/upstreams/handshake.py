@@ -28,11 +28,21 @@ from polyplex.upstreams.connection import Connection, Peer
 PROBE_SECONDS: Final = 3.0
 
 
+_CARRIED: Final = b'{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}'
+
+
 class Identity(msgspec.Struct, frozen=True):
     """What polyplex tells servers: raw JSON `info` of itself, and the raw capabilities of the clients it stands for."""
 
     info: bytes
     capabilities: bytes
+
+    def envelope(self, revision: str) -> Fields:
+        """The `_meta` of our own requests to modern servers.
+
+        It declares all that polyplex carries, so that lists are whole; each call declares what its own client can do.
+        """
+        return envelope.stamp({}, revision, _CARRIED, self.info, None)
 
 
 class _Supported(msgspec.Struct):
@@ -119,7 +129,7 @@ async def _initialize(connection: Connection, identity: Identity) -> Peer:
 async def _discover(connection: Connection, identity: Identity) -> Peer:
     revision = LATEST_MODERN
     for _ in range(2):
-        params = encode_json({"_meta": envelope.stamp({}, revision, identity.capabilities, identity.info, None)})
+        params = encode_json({"_meta": identity.envelope(revision)})
         headers = [("MCP-Protocol-Version", revision), ("Mcp-Method", "server/discover")]
         reply = await _outcome(connection, connection.start("server/discover", params, timeout=0, headers=headers))
         offered = None if reply.error is None else _offered(reply.error)

@@ -7,7 +7,6 @@ import msgspec
 from msgspec import Raw
 
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
-from polyplex.protocol import envelope
 from polyplex.protocol.jsonrpc import METHOD_NOT_FOUND, decode_text, encode_json
 from polyplex.protocol.revisions import LIST_METHODS, Era
 from polyplex.upstreams.connection import Connection
@@ -75,7 +74,7 @@ def _params(connection: Connection, cursor: str | None, identity: Identity) -> b
     params: dict[str, object] = {} if cursor is None else {"cursor": cursor}
     peer = connection.peer
     if peer is not None and peer.era is Era.MODERN:
-        params["_meta"] = envelope.stamp({}, peer.revision, identity.capabilities, identity.info, None)
+        params["_meta"] = identity.envelope(peer.revision)
     return encode_json(params)
 
 

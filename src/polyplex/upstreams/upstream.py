@@ -12,7 +12,6 @@ from msgspec import Raw
 from polyplex.config import ServerConfig
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError, UpstreamTimeout, UpstreamUnavailable
 from polyplex.mux.entries import Entry, Naming, SetAside, read_entry
-from polyplex.protocol import envelope
 from polyplex.protocol.jsonrpc import encode_json
 from polyplex.protocol.revisions import LIST_METHODS, Era
 from polyplex.transports.background import Background
@@ -323,8 +322,7 @@ class Upstream:
         """Params of a request of our own: these members, and the envelope where the server is a modern one."""
         if self.peer is None or self.peer.era is Era.LEGACY:
             return encode_json(members)
-        meta = envelope.stamp({}, self.peer.revision, self.identity.capabilities, self.identity.info, None)
-        return encode_json(members | {"_meta": meta})
+        return encode_json(members | {"_meta": self.identity.envelope(self.peer.revision)})
 
     # -- lists
     async def _fetch(self, members: frozenset[str]) -> None:
