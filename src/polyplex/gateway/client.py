@@ -35,13 +35,18 @@ class Client:
         self.session = session
         self.binding = binding
         self.capabilities = capabilities
-        self.facts = ClientFacts(session.capabilities, session.client_info, session.log_level)
+        self.level_changed()
         self.upstreams: dict[str, Upstream] = {}
         self.version = -1
         self.view: View | None = None
         self.listed: dict[str, bytes] = {}
         self.pending: set[str] = set()
         self.started = asyncio.get_running_loop().time()
+
+    def level_changed(self) -> None:
+        """Modern servers are told the log level with each request."""
+        session = self.session
+        self.facts = ClientFacts(session.capabilities, session.client_info, session.log_level)
 
     def can(self, capability: str) -> bool:
         """True where the client declared the capability."""

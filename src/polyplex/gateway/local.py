@@ -125,6 +125,7 @@ class Local:
         if level not in LOG_LEVELS:
             raise RpcError(INVALID_PARAMS, f"unknown log level {level!r}; one of {', '.join(LOG_LEVELS)}")
         call.session.log_level = level
+        client.level_changed()
         await self._notices.set_level(client)
         return b"{}"
 

@@ -68,18 +68,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _reset(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
-        self._status = 0
-        self._headers: dict[bytes, bytes] = {}
-        self._header_bytes = 0
-        self._length = -1
-        self._counted = False
-        self._left = 0
-        self._whole: bytearray | None = None
-        self._parts: list[bytes] = []
-        self._streaming = False
-        self._complete = False
+        self._paused = False
         self._keep_alive = False
-        self._bytes_seen = False
+        self._reset_fields()
 
     # -- the exchange
     def start(self, head: bytes, body: bytes, sink: Sink) -> None:
@@ -99,12 +90,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause(self) -> None:
         """Stop reading: the taker is slower."""
-        if self._transport is not None and not self._transport.is_closing():
+        if not self._paused and self._transport is not None and not self._transport.is_closing():
+            self._paused = True
             self._transport.pause_reading()
 
     def resume(self) -> None:
         """Read on."""
-        if self._transport is not None and not self._transport.is_closing():
+        if self._paused and self._transport is not None and not self._transport.is_closing():
+            self._paused = False
             self._transport.resume_reading()
 
     def close(self) -> None:
@@ -233,6 +226,7 @@ class Connection(asyncio.BufferedProtocol):
     def _finish(self) -> None:
         sink, self._sink = self._sink, None
         whole, parts, streaming = self._whole, self._parts, self._streaming
+        self.resume()
         if self._keep_alive and self.open:
             if self._counted:
                 self._reset()
@@ -254,13 +248,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _reset_fields(self) -> None:
         self._status = 0
-        self._headers = {}
+        self._headers: dict[bytes, bytes] = {}
         self._header_bytes = 0
         self._length = -1
         self._counted = False
         self._left = 0
-        self._whole = None
-        self._parts = []
+        self._whole: bytearray | None = None
+        self._parts: list[bytes] = []
         self._streaming = False
         self._complete = False
         self._bytes_seen = False

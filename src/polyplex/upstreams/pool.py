@@ -47,6 +47,9 @@ class ServerPool:
         era = binding.era
         if self.speaks.get(era) is False:
             era = Era.LEGACY if era is Era.MODERN else Era.MODERN
+        plain = binding.capabilities == NO_CAPABILITIES
+        if plain and self.config.kind == "stdio" and self.speaks.get(Era.MODERN):
+            era = Era.MODERN  # a client that cannot be asked anything loses nothing by sharing the process
         legacy = era is Era.LEGACY and binding.era is Era.LEGACY
         capabilities = binding.capabilities if legacy else NO_CAPABILITIES
         return Key(era, capabilities, self._owner(binding, capabilities))
