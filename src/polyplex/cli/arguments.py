@@ -58,7 +58,7 @@ def _named(rest: list[str], head: list[str]) -> tuple[Command, list[str]]:
             return command, [*head, *rest[len(parts) :]]
     groups = [command.name for command in COMMANDS if command.name.split()[0] == rest[0]]
     if groups:
-        raise UsageError(f"polyplex {rest[0]} needs one more word: {', '.join(groups)}")
+        raise UsageError(f"polyplex {rest[0]} needs one more word: polyplex {', polyplex '.join(groups)}")
     known = [command.name for command in COMMANDS]
     raise UsageError(f"unknown command {rest[0]!r}{suggestion(rest[0], known)}")
 
@@ -88,7 +88,7 @@ def _value(option: Option, name: str, attached: str | None, waiting: list[str], 
         if attached is not None:
             raise UsageError(f"{name} takes no value", command)
         return ""
-    if attached is None and (not waiting or waiting[-1] in ("--", *(each for o in EVERYWHERE for each in o.names))):
+    if attached is None and (not waiting or waiting[-1].startswith("--")):
         raise UsageError(f"{name} needs a value: {name} {option.value}", command)
     value = waiting.pop() if attached is None else attached
     if option.choices and value not in option.choices:

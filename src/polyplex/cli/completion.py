@@ -100,7 +100,7 @@ def _zsh_case(command: Command) -> str:
 
 
 def _zsh_option(option: Option) -> list[str]:
-    summary = option.summary.replace("[", "(").replace("]", ")").replace(":", ",")
+    summary = option.summary.replace("[", "(").replace("]", ")").replace(":", "\\:")
     value = ""
     if option.value:
         offer = "_files" if option.is_file else f"({' '.join(option.choices)})" if option.choices else " "

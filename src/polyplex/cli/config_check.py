@@ -15,8 +15,9 @@ def config_check(request: Request) -> int:
     describe(config, terminal)
     width = max(map(len, config.servers), default=0)
     for name, server in config.servers.items():
+        where = "not complete, see below" if name in unset else address(server)
         state = "" if server.enabled else "  (switched off)"
-        write_result(f"server   {name:<{width}}  {address(server)}{state}")
+        write_result(f"server   {name:<{width}}  {where}{state}")
     for errors in unset.values():
         for error in errors:
             terminal.say(f"{terminal.paint('error', 'red')}    {error}")

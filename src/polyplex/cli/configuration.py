@@ -2,6 +2,7 @@
 
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from polyplex.errors import ConfigError
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 PATHS: Final = ("/mcp", "/sse")
+PLACEHOLDER: Final = "http://unset.invalid"  # may stand for an address as well as for any text
 _UNSET: Final = re.compile(r"the environment variable (\w+) is not set")
 _NAMED: Final = re.compile(r'(?:mcpServers|servers)(?:\.([A-Za-z_$][\w$-]*)|\["(.*?)"\])')
 
@@ -38,7 +40,8 @@ def without_self(config: Config, address: tuple[str, int] | None = None) -> Conf
 def _is_self(server: ServerConfig, address: tuple[str, int] | None) -> bool:
     if server.kind == "stdio":
         words = (Path(server.command).name, *server.args)
-        return "polyplex" in words and "serve" in words and not any(word.startswith("--config") for word in words)
+        serves = any(pair == ("polyplex", "serve") for pair in pairwise(words))
+        return serves and not any(word.startswith("--config") for word in words)
     if address is None:
         return False
     parts = urlsplit(server.url)
@@ -48,9 +51,9 @@ def _is_self(server: ServerConfig, address: tuple[str, int] | None) -> bool:
 
 
 def load_despite_unset(file: str | None) -> tuple[Config, dict[str, list[ConfigError]]]:
-    """Load with every unset variable taken as empty, and the errors of these by server ("" for elsewhere).
+    """Load with a placeholder in place of each unset variable, and the errors of these by server ("" for elsewhere).
 
-    Raises `ConfigError` for any other mistake.
+    Raises `ConfigError` for any other mistake, and where the placeholder cannot stand.
     """
     environ = dict(os.environ)
     unset: dict[str, list[ConfigError]] = {}
@@ -60,17 +63,17 @@ def load_despite_unset(file: str | None) -> tuple[Config, dict[str, list[ConfigE
         except ConfigError as error:
             variable = _UNSET.search(error.message)
             if variable is None or variable[1] in environ:
-                raise
-            environ[variable[1]] = ""
+                raise next(iter(unset.values()), [error])[0] from None
+            environ[variable[1]] = PLACEHOLDER
             named = _NAMED.match(error.key)
             unset.setdefault("" if named is None else named[1] or named[2], []).append(error)
         else:
             return without_self(config), unset
 
 
-def shown_path(path: Path) -> str:
-    """A path as people write it: relative to the current folder, or to their home."""
-    for folder, prefix in ((Path.cwd(), ""), (Path(os.environ.get("HOME", "/")), "~/")):
+def shown_path(path: Path, here: str = "") -> str:
+    """A path as people write it: relative to the current folder (after `here`), or to their home."""
+    for folder, prefix in ((Path.cwd(), here), (Path(os.environ.get("HOME", "/")), "~/")):
         if path.is_relative_to(folder) and folder != Path("/"):
             return f"{prefix}{path.relative_to(folder)}"
     return str(path)
@@ -96,7 +99,7 @@ def describe(config: Config, terminal: Terminal) -> None:
     else:
         terminal.say("config   none found; looked for")
         for place in config.searched:
-            terminal.say(f"           {shown_path(place)}")
+            terminal.say(f"           {shown_path(place, './')}")
     for warning in config.warnings:
         terminal.say(f"{terminal.paint('warning', 'yellow')}  {warning}")
 

@@ -100,10 +100,9 @@ def _off(server: ServerConfig) -> Diagnosis:
 
 
 def _unset(server: ServerConfig, errors: list[ConfigError]) -> Diagnosis:
-    reasons = "; ".join(f"{error.key}: {error.message}" for error in errors)
-    reason, _, _ = reasons.partition("; set it")
+    reason = "; ".join(f"{error.key}: {error.message.partition('; set it')[0]}" for error in errors)
     do = ["set it where polyplex is started, or give it a default in the configuration: ${NAME:-default}"]
-    return Diagnosis(server.name, "failed", KINDS[server.kind], address(server), reason=reason, advice=do)
+    return Diagnosis(server.name, "failed", KINDS[server.kind], "", reason=reason, advice=do)
 
 
 def of_outcome(outcome: Outcome) -> Diagnosis:

@@ -90,7 +90,7 @@ def _facts(diagnosis: Diagnosis) -> str:
         facts = [diagnosis.transport, f"{diagnosis.revision} ({diagnosis.era})", f"{diagnosis.seconds:.1f} s"]
     elif diagnosis.state == "failed" and diagnosis.seconds:
         facts.append(f"{diagnosis.seconds:.1f} s")
-    return ", ".join(facts)
+    return ", ".join(filter(None, facts))
 
 
 def _offers(diagnosis: Diagnosis) -> str:

@@ -25,7 +25,7 @@ def main(words: list[str]) -> int:
         return _run(words)
     except UsageError as error:
         page = f"polyplex {error.command.name} --help" if error.command is not None else "polyplex --help"
-        _complain(f"{error}\n       {page} says more")
+        _complain(f"{error}\n         {page} says more")
         return MISUSED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -101,7 +101,8 @@ def _explain(error: Exception, verbose: bool) -> int:
 
         traceback.print_exception(error)
     if isinstance(error, ConfigError):
-        _complain(f"{error}\n       polyplex config check shows all of the configuration's problems")
+        unset = "is not set" in error.message
+        _complain(f"{error}\n         polyplex config check names every unset variable" if unset else str(error))
         return MISUSED
     if isinstance(error, PolyplexError):
         _complain(str(error))
@@ -115,7 +116,7 @@ def _explain(error: Exception, verbose: bool) -> int:
 
 def _complain(text: str) -> None:
     terminal = Terminal()
-    terminal.say(f"{terminal.paint('error', 'red')}  {text}")
+    terminal.say(f"{terminal.paint('error', 'red')}    {text}")
 
 
 def _abandon_stdout() -> None:
