@@ -2,11 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial
+from typing import Any
 
 from polyplex.downstream.session import MAX_CALLS, Call, Gateway
 from polyplex.protocol import jsonrpc
-from polyplex.transports.exchange import Reply
+from polyplex.protocol.revisions import ROUTED_METHODS
+from polyplex.transports.exchange import Exchange, Reply
 
 log = logging.getLogger("polyplex.downstream")
 Answer = Callable[[Call, Reply], None]
@@ -29,7 +33,12 @@ def run_call(
         return
     calls[call.id] = call
     loop = loop or asyncio.get_running_loop()
-    call.task = loop.create_task(_run(gateway, call, answer, unanswered))
+    coroutine = _run(gateway, call, answer, unanswered)
+    if call.method in ROUTED_METHODS:
+        call.task = running = Running(coroutine, loop)
+        running.start()
+    else:
+        call.task = loop.create_task(coroutine)
 
 
 async def _run(gateway: Gateway, call: Call, answer: Answer, unanswered: Callable[[Call], None]) -> None:
@@ -44,6 +53,65 @@ async def _run(gateway: Gateway, call: Call, answer: Answer, unanswered: Callabl
         reply = Reply.failure(jsonrpc.INTERNAL_ERROR, "polyplex failed; its log says more")
     call.session.calls.pop(call.id, None)
     answer(call, reply)
+
+
+class Running:
+    """Runs a coroutine without a task for as long as it awaits nothing but exchanges with upstreams.
+
+    A task costs two rounds of the event loop for each request, which is a third of what a small call costs in all.
+    The first time the coroutine awaits anything else, a task takes over.
+    """
+
+    __slots__ = ("_coroutine", "_loop", "_task", "_waiting")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
+        self._coroutine = coroutine
+        self._loop = loop
+        self._task: asyncio.Task[None] | None = None
+        self._waiting: Exchange | None = None
+
+    def start(self) -> None:
+        """Run up to the first await that has to wait."""
+        self._step(None)
+
+    def cancel(self) -> None:
+        """Raise `CancelledError` where the coroutine waits."""
+        if self._task is not None:
+            self._task.cancel()
+        elif self._waiting is not None:
+            self._waiting.on_done = None
+            self._step(asyncio.CancelledError())
+
+    def _resume(self, exchange: Exchange) -> None:
+        self._step(None)
+
+    def _step(self, error: BaseException | None) -> None:
+        self._waiting = None
+        try:
+            awaited = self._coroutine.send(None) if error is None else self._coroutine.throw(error)
+        except StopIteration:
+            return
+        if isinstance(awaited, Exchange):
+            self._waiting = awaited
+            awaited.on_done = self._resume
+        else:
+            self._task = self._loop.create_task(_go_on(self._coroutine, awaited))
+
+
+@types.coroutine
+def _go_on(coroutine: Coroutine[Any, Any, None], awaited: object) -> Generator[Any, None, None]:
+    """The rest of a coroutine that waits for `awaited` already."""
+    while True:
+        try:
+            yield awaited
+        except BaseException as error:  # noqa: BLE001 - passed on to where it belongs
+            step = partial(coroutine.throw, error)
+        else:
+            step = partial(coroutine.send, None)
+        try:
+            awaited = step()
+        except StopIteration:
+            return
 
 
 def response_frame(call: Call, reply: Reply) -> bytes:

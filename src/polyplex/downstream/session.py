@@ -40,6 +40,14 @@ class Gateway(Protocol):
         ...
 
 
+class Cancellable(Protocol):
+    """What runs a call."""
+
+    def cancel(self) -> object:
+        """Stop it."""
+        ...
+
+
 class Session:
     """One client: a legacy session, or for a modern client what one request tells of it.
 
@@ -160,7 +168,7 @@ class Call:
         self.headers = headers
         self.streamable = False
         self.suspend: Callable[[int], None] | None = None
-        self.task: asyncio.Task[None] | None = None
+        self.task: Cancellable | None = None
 
     def stop(self) -> None:
         """Cancel the call: it gets no answer."""

@@ -109,26 +109,23 @@ class Subscriptions:
             exchange = connection.start("subscriptions/listen", params, timeout=0, context=context, headers=headers)
             await self._acknowledgement(upstream, connection, exchange, context)
             subscribed.listen = exchange
-        if older is not None and not older.done:
+        if older is not None and not older.done():
             connection.cancel(older, "a newer subscription takes its place")
 
     async def _acknowledgement(
         self, upstream: Upstream, connection: Connection, exchange: Exchange, context: _Acknowledgement
     ) -> None:
-        event = asyncio.get_running_loop().create_task(context.event.wait())
+        exchange.on_done = lambda _: context.event.set()
         try:
-            await asyncio.wait((event, exchange.future), timeout=REQUEST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            event.cancel()
-        if context.event.is_set():
-            return
-        if not exchange.done:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                await context.event.wait()
+        except TimeoutError:
             connection.cancel(exchange, "no acknowledgement in time")
-            raise RpcError(INTERNAL_ERROR, f"{upstream.config.name!r} did not acknowledge the subscription")
-        reply = exchange.future.result()
-        if reply.error is not None:
-            error = decode_error(reply.error)
-            raise RpcError(error.code, error.message)
+            raise RpcError(INTERNAL_ERROR, f"{upstream.config.name!r} did not acknowledge the subscription") from None
+        if exchange.done():
+            reply = exchange.result()
+            error = decode_error(reply.error or b"{}")
+            raise RpcError(error.code, error.message or f"{upstream.config.name!r} refused the subscription")
 
     def acknowledged(self, exchange: Exchange | None) -> None:
         """A server acknowledges one of our listen requests."""

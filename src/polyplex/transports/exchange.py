@@ -1,7 +1,9 @@
 """One request on its way to an upstream, and what came of it."""
 
 import asyncio
-from typing import Final, Protocol
+from collections.abc import Callable, Generator
+from contextvars import Context
+from typing import Any, Final, Protocol
 
 from polyplex.errors import UpstreamError
 from polyplex.protocol.jsonrpc import error_object
@@ -33,41 +35,83 @@ class Exchange:
     """A request and its outcome. `context` is whoever caused it; asks and notifications that belong to it go there.
 
     `deadline` is in loop time; `timeout` seconds are granted anew with each sign of progress, up to `last_deadline`.
+    It is awaited by one waiter: a task, to which it looks like a future of asyncio, or a `Running` call, which is
+    resumed in the very moment the outcome is there (`on_done`).
     """
 
-    __slots__ = ("context", "deadline", "future", "id", "last_deadline", "method", "streamable", "timeout", "token")
+    __slots__ = (
+        "_asyncio_future_blocking", "_loop", "_outcome", "context", "deadline", "id", "last_deadline", "method",
+        "on_done", "streamable", "timeout", "token",
+    )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, identifier: bytes, method: str, context: object) -> None:
+        self._asyncio_future_blocking = False
+        self._loop = loop
+        self._outcome: Reply | BaseException | None = None
         self.id = identifier
         self.method = method
         self.context = context
-        self.future: asyncio.Future[Reply] = loop.create_future()
+        self.on_done: Callable[[Exchange], None] | None = None
         self.timeout = 0.0
         self.deadline = 0.0
         self.last_deadline = 0.0
         self.streamable = False
         self.token: bytes | None = None
 
-    @property
+    def __await__(self) -> Generator[Any, None, Reply]:
+        if self._outcome is None:
+            self._asyncio_future_blocking = True
+            yield self
+        return self.result()
+
     def done(self) -> bool:
         """True once there is an outcome."""
-        return self.future.done()
+        return self._outcome is not None
+
+    def result(self) -> Reply:
+        """The reply; raises what the exchange failed with."""
+        outcome = self._outcome
+        if isinstance(outcome, Reply):
+            return outcome
+        raise outcome or asyncio.InvalidStateError("the exchange has no outcome yet")
 
     def resolve(self, reply: Reply) -> bool:
         """Set the outcome; False where there was one."""
-        if self.future.done():
-            if reply.stream is not None:
-                reply.stream.abort()
-            return False
-        self.future.set_result(reply)
-        return True
+        if self._outcome is None:
+            self._settle(reply)
+            return True
+        if reply.stream is not None:
+            reply.stream.abort()
+        return False
 
-    def fail(self, error: Exception) -> bool:
+    def fail(self, error: BaseException) -> bool:
         """Set a failure as the outcome; False where there was one."""
-        if self.future.done():
-            return False
-        self.future.set_exception(error)
-        return True
+        if self._outcome is None:
+            self._settle(error)
+            return True
+        return False
+
+    def _settle(self, outcome: "Reply | BaseException") -> None:
+        self._outcome = outcome
+        on_done, self.on_done = self.on_done, None
+        if on_done is not None:
+            on_done(self)
+
+    # -- what asyncio's tasks need of a future
+    def cancel(self, msg: object = None) -> bool:
+        """Nobody waits any more."""
+        return self.fail(asyncio.CancelledError())
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop."""
+        return self._loop
+
+    def add_done_callback(self, callback: Callable[[Any], object], *, context: Context | None = None) -> None:
+        """Have a task woken, in the loop's next round."""
+        if self._outcome is not None:
+            self._loop.call_soon(callback, self, context=context)
+        else:
+            self.on_done = lambda exchange: self._loop.call_soon(callback, exchange, context=context)
 
 
 class Receiver(Protocol):

@@ -206,7 +206,7 @@ class PostSink(ResponseSink):
             if event.data and event.event == b"message":
                 self.client.receiver.received(event.data, self.exchange)
         exchange = self.exchange
-        if events and exchange is not None and exchange.done and self._decoder is not None:
+        if events and exchange is not None and exchange.done() and self._decoder is not None:
             self.client.later(LINGER_SECONDS, self._end_lingering)
 
     def _recognise(self, data: bytes) -> None:
@@ -270,7 +270,7 @@ class PostSink(ResponseSink):
             media_type(self._headers) in (b"application/json", b"") or body.lstrip()[:1] in b"{["
         ):
             self.client.receiver.received(body, exchange)
-            if not exchange.done:
+            if not exchange.done():
                 self.client.lost(exchange, "the answer holds no response to the request", sent=True)
         elif body:
             kind = media_type(self._headers).decode("latin-1")
@@ -321,7 +321,7 @@ class PostSink(ResponseSink):
 
     def _stream_ended(self, reason: str) -> None:
         exchange = self.exchange
-        if exchange is None or exchange.done:
+        if exchange is None or exchange.done():
             self._over()
         elif self.last_event_id is not None and self.client.resumable and not self.client.is_closed:
             self._resume = EventStreamSink(self.client, exchange, self)
@@ -362,7 +362,7 @@ class EventStreamSink(ResponseSink):
 
     def start(self) -> None:
         """Open the stream."""
-        if not self._stopped and not (self._exchange is not None and self._exchange.done):
+        if not self._stopped and not (self._exchange is not None and self._exchange.done()):
             self.client.get(self, self.last_event_id)
 
     def stop(self) -> None:
@@ -396,7 +396,7 @@ class EventStreamSink(ResponseSink):
             self._idle = 0
             if event.data and event.event == b"message":
                 self.client.receiver.received(event.data, self._exchange)
-        if self._exchange is not None and self._exchange.done:
+        if self._exchange is not None and self._exchange.done():
             self.client.ended(self._exchange)
             self.stop()
 
@@ -421,6 +421,6 @@ class EventStreamSink(ResponseSink):
 
     def _give_up(self, reason: str) -> None:
         self._stopped = True
-        if self._exchange is not None and not self._exchange.done:
+        if self._exchange is not None and not self._exchange.done():
             self.client.ended(self._exchange)
             self.client.lost(self._exchange, reason, sent=True)

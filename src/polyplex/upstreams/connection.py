@@ -96,7 +96,7 @@ class Connection:
         identifier: bytes | None = None,
         token: bytes | None = None,
     ) -> Exchange:
-        """Send a request; its outcome is `exchange.future`. `timeout` and `last` in seconds, 0 for none.
+        """Send a request; await it for the outcome. `timeout` and `last` in seconds, 0 for none.
 
         `token` is the client's own progress token; the params sent carry the id in its place.
         """
@@ -122,7 +122,7 @@ class Connection:
         headers = None if self.peer is None or self.peer.era is Era.LEGACY else [("Mcp-Method", method)]
         exchange = self.start(method, params, timeout=seconds, headers=headers)
         try:
-            reply = await exchange.future
+            reply = await exchange
         except asyncio.CancelledError:
             self.cancel(exchange, "polyplex no longer needs it")
             raise
@@ -144,7 +144,7 @@ class Connection:
         """Tell the server that an exchange is not wanted any more, and forget it."""
         if self.in_flight.pop(exchange.id, None) is None:
             return
-        exchange.future.cancel()
+        exchange.cancel()
         if not self.open:
             return
         if not self.transport.cancels_by_closing and exchange.method != "initialize":

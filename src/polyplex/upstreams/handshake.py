@@ -146,7 +146,7 @@ async def _discover(connection: Connection, identity: Identity) -> Peer:
 
 async def _outcome(connection: Connection, exchange: Exchange) -> Reply:
     try:
-        return await exchange.future
+        return await exchange
     except asyncio.CancelledError:
         connection.cancel(exchange, "the other era answered first")
         raise

@@ -291,7 +291,7 @@ class Upstream:
                 token=token,
             )
             try:
-                return await exchange.future
+                return await exchange
             except asyncio.CancelledError:
                 connection.cancel(exchange, "the client cancelled the request")
                 raise
@@ -404,7 +404,7 @@ class Upstream:
             exchange = connection.start("subscriptions/listen", params, timeout=0, headers=headers)
             self._listener = exchange
             try:
-                reply = await exchange.future
+                reply = await exchange
             except UpstreamError:
                 reply = None
             except asyncio.CancelledError:
