@@ -65,7 +65,7 @@ class Home:
         self.good = {"command": sys.executable, "args": ["-S", str(script), str(self.pids)]}
         self.dying = {
             "command": sys.executable,
-            "args": ["-S", "-c", "import sys; sys.exit('Error: TEST_KEY is not set')"],
+            "args": ["-S", "-c", "import sys; sys.stdin.readline(); sys.exit('Error: TEST_KEY is not set')"],
         }
 
     def configure(self, servers: Mapping[str, object], **options: object) -> Path:

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import socket
+import sys
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -144,4 +145,17 @@ async def test_on_stdio_the_end_of_the_client_is_the_end(home: Home) -> None:
         read_until(process, "ready ")
         process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0
+    await gone(*home.children())
+
+
+async def test_a_signal_during_the_start_reports_no_server_as_failed(home: Home) -> None:
+    silent = {"command": sys.executable, "args": ["-S", "-c", "import sys; sys.stdin.read()"]}
+    home.configure({"one": home.good, "silent": silent})
+    with home.running("serve", "--http", "127.0.0.1:0") as process:
+        read_until(process, "ok       one")
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0
+    assert "failed" not in stderr
+    assert "Traceback" not in stderr
     await gone(*home.children())

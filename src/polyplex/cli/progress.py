@@ -46,9 +46,11 @@ async def watch_start(pool: Pool, report: Callable[[Outcome], None], terminal: T
             done, _ = await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             seconds = loop.time() - began
             for task in done:
-                outcome = _outcome(waiting.pop(task), seconds)
-                outcomes.append(outcome)
-                report(outcome)
+                upstream = waiting.pop(task)
+                if upstream.state is State.STOPPED:  # everything ends, which is no failure of this server
+                    continue
+                outcomes.append(_outcome(upstream, seconds))
+                report(outcomes[-1])
             terminal.live(_waiting([upstream.config.name for upstream in waiting.values()], seconds))
     finally:
         for task in waiting:
@@ -74,7 +76,7 @@ def _outcome(upstream: Upstream, seconds: float) -> Outcome:
 
 def failure(upstream: Upstream) -> str:
     """Why an upstream is not connected, on one line and without secrets."""
-    return redact(one_line(plain_reason(upstream.error or "it has been stopped")))
+    return redact(one_line(plain_reason(upstream.error or "it is not connected")))
 
 
 def _waiting(names: list[str], seconds: float) -> str:
