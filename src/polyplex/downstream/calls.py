@@ -95,7 +95,11 @@ class Running:
             self._waiting = awaited
             awaited.on_done = self._resume
         else:
-            self._task = self._loop.create_task(_go_on(self._coroutine, awaited))
+            self._task = self._loop.create_task(_rest(self._coroutine, awaited))
+
+
+async def _rest(coroutine: Coroutine[Any, Any, None], awaited: object) -> None:
+    await _go_on(coroutine, awaited)
 
 
 @types.coroutine

@@ -1,6 +1,6 @@
 """Who may talk to the HTTP endpoint: `Host` and `Origin` checks against DNS rebinding (transports, "Security")."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,6 +17,10 @@ class OriginChecks:
         self._any_origin = "*" in origins
         self._origins = {origin.lower().rstrip("/") for origin in origins}
         self._seen_hosts: set[str] = set()
+
+    def usual(self, headers: Mapping[str, str]) -> bool:
+        """True for the common case: a host that has been found right before, and no browser."""
+        return headers.get("host") in self._seen_hosts and "origin" not in headers
 
     def host(self, value: str | None) -> bool:
         """True for a `Host` header that names us."""

@@ -20,6 +20,7 @@ from polyplex.transports.http_server import HttpLimits, HttpServer, Request
 
 log = logging.getLogger("polyplex.downstream")
 TICK_SECONDS: Final = 5.0
+_JSON: Final = "application/json"
 Health = Callable[[], tuple[bool, dict[str, object]]]
 
 
@@ -85,7 +86,12 @@ class HttpEndpoint:
     # -- requests
     def _handle(self, request: Request) -> None:
         try:
-            if self._permitted(request):
+            usual = request.duplicate is None and self._checks.usual(request.headers)
+            if not usual and not self._permitted(request):
+                return
+            if request.target == "/mcp":
+                self._mcp(request)
+            else:
                 self._route(request)
         except Exception:
             log.exception("the HTTP request %s %s failed inside polyplex", request.method, request.path)
@@ -105,7 +111,7 @@ class HttpEndpoint:
         return False
 
     def _route(self, request: Request) -> None:
-        path = "/mcp" if request.target == "/mcp" else request.path
+        path = request.path
         if path in ("/mcp", "/mcp/"):
             self._mcp(request)
         elif path == "/sse":
@@ -125,9 +131,11 @@ class HttpEndpoint:
             request.respond(404, b'{"error":"not found; the MCP endpoint is /mcp"}')
 
     def _mcp(self, request: Request) -> None:
-        revision = request.headers.get(mirrored.REVISION)
+        headers = request.headers
+        revision = headers.get(mirrored.REVISION)
         if request.method == "POST":
-            if not request.headers.get("content-type", "application/json").lower().startswith("application/json"):
+            kind = headers.get("content-type", _JSON)
+            if kind != _JSON and not kind.lower().startswith(_JSON):
                 _refuse(request, 415, "the body must be application/json")
             elif self._modern.claims(request, revision):
                 self._modern.post(request)

@@ -123,7 +123,9 @@ def _uri(fields: Fields) -> str | None:
 def prepare(call: Call, client: Client, upstream: Upstream, target: Target, fields: Fields, era: Era) -> Outgoing:
     """The request with the server's own name, a progress token of ours, and the `_meta` and headers of its era."""
     identifier = request_id()
-    renamed = localise(call.method, fields, target.local)
+    entry = target.entry
+    bare = entry is not None and entry.key == target.local and call.method != "completion/complete"
+    renamed = fields if bare else localise(call.method, fields, target.local)
     meta = requests.read_meta(fields)
     token = meta.get("progressToken")
     same = era is client.binding.era

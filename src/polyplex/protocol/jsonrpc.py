@@ -91,7 +91,7 @@ def decode(frame: bytes) -> Message:
 
 def decode_frame(frame: bytes) -> Message | list[bytes]:
     """Decode a frame that may be a batch (2025-03-26): a message, or the raw messages of the batch."""
-    if frame.lstrip(_WHITESPACE)[:1] != b"[":
+    if frame[:1] == b"{" or frame.lstrip(_WHITESPACE)[:1] != b"[":
         return decode(frame)
     check_text(frame)
     try:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Generator
 from contextvars import Context
+from functools import partial
 from typing import Any, Final, Protocol
 
 from polyplex.errors import UpstreamError
@@ -111,7 +112,10 @@ class Exchange:
         if self._outcome is not None:
             self._loop.call_soon(callback, self, context=context)
         else:
-            self.on_done = lambda exchange: self._loop.call_soon(callback, exchange, context=context)
+            self.on_done = partial(self._wake, callback, context)
+
+    def _wake(self, callback: Callable[[Any], object], context: Context | None, exchange: "Exchange") -> None:
+        self._loop.call_soon(callback, exchange, context=context)
 
 
 class Receiver(Protocol):

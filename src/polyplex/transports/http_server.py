@@ -23,6 +23,15 @@ _SINGLE: Final = frozenset({"host", "origin", "authorization", "content-length",
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 JOIN_BYTES: Final = 64 * 1024
+LINGER_SECONDS: Final = 2.0
+LEAST_BYTES_PER_SECOND: Final = 16 * 1024
+
+
+def _repeated(request: "Request", key: str, text: str) -> None:
+    """A header that comes twice: a list of both, but for those that must not be doubled."""
+    if key in _SINGLE or key.startswith("mcp-"):
+        request.duplicate = key
+    request.headers[key] += ", " + text
 
 
 def _name(raw: bytes) -> str:
@@ -103,7 +112,14 @@ class Request:
         """Any answer with a whole body. `extra` holds more header lines, each with its line end."""
         kind = b"Content-Type: %b\r\n" % content_type if body else b""
         head = b"HTTP/1.1 %b\r\n%bContent-Length: %d\r\n%b\r\n" % (_REASONS[status], kind, len(body), extra)
-        self._connection.respond(self, head, (body,) if body else ())
+        self._connection.respond(self, head, (body,) if body and self.method != "HEAD" else ())
+
+    def fail(self) -> None:
+        """500, or a broken connection where the response has begun already."""
+        if self._connection.responding(self):
+            self._connection.abort()
+        else:
+            self.respond(500, b"polyplex failed; its log says more", b"text/plain")
 
     def respond_sized(self, length: int) -> "ResponseWriter":
         """200 with a JSON body of known length that arrives in pieces."""
@@ -179,6 +195,11 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._active: Request | None = None
         self._writer: ResponseWriter | None = None
         self._refused = False
+        self._serving = False
+        self._barren = 0
+        self._watched: Request | None = None
+        self._watched_since = 0.0
+        self._header_limit = server.limits.header_bytes
         self.write_paused = False
         self.since = server.now
 
@@ -201,6 +222,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Part of asyncio's protocol interface."""
         if self._refused:
             return
+        self.since = self._server.now
         try:
             self._parser.feed_data(_view[:nbytes])
         except httptools.HttpParserUpgrade:
@@ -211,11 +233,24 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         if self._active is None:
             self._serve()
-        elif len(self._ready) > self._server.limits.pipelined:
+        if self._next is not None:
+            self._bound(nbytes)
+        if len(self._ready) > self._server.limits.pipelined:
             self._refuse(400, b"too many pipelined requests")
 
-    def eof_received(self) -> None:
-        """Part of asyncio's protocol interface. A half-closed client still gets its answer."""
+    def _bound(self, nbytes: int) -> None:
+        """Refuse bytes that end no header and belong to no body: the parser keeps them until their line ends."""
+        self._barren += nbytes
+        if self._barren > self._header_limit + RECEIVE_BYTES:
+            self._refuse(431, b"request headers too large")
+
+    def eof_received(self) -> bool:
+        """Part of asyncio's protocol interface. True keeps a half-closed client that waits for a whole answer."""
+        active = self._active
+        if active is None or self._writer is not None or active.on_disconnect is not None:
+            return False
+        (self._ready[-1] if self._ready else active).close = True
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Part of asyncio's protocol interface."""
@@ -245,33 +280,27 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Part of llhttp's callback interface."""
         self._next = Request(self)
         self._parts = []
-        self._size = self._header_bytes = 0
-        self.since = self._server.now
+        self._size = self._header_bytes = self._barren = 0
 
     def on_url(self, url: bytes) -> None:
         """Part of llhttp's callback interface."""
         self._header_bytes += len(url)
-        if self._next is not None and not self._refused:
+        if self._next is not None and self._header_bytes <= self._server.limits.header_bytes:
             self._next.target += url.decode("latin-1")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Part of llhttp's callback interface."""
+        size = self._header_bytes = self._header_bytes + len(name) + len(value) + 4
         request = self._next
-        if request is None:
-            return
-        self._header_bytes += len(name) + len(value)
-        headers = request.headers
-        if self._header_bytes > self._server.limits.header_bytes or len(headers) >= self._server.limits.headers:
+        if request is None or size > self._header_limit:
             self._refuse(431, b"request headers too large")
             return
         key = _names.get(name) or _name(name)
-        text = value.decode("latin-1").strip()
+        headers = request.headers
         if key in headers:
-            if key in _SINGLE or key.startswith("mcp-"):
-                request.duplicate = key
-            headers[key] += ", " + text
+            _repeated(request, key, value.decode("latin-1").strip())
         else:
-            headers[key] = text
+            headers[key] = value.rstrip().decode("latin-1")
 
     def on_headers_complete(self) -> None:
         """Part of llhttp's callback interface."""
@@ -279,16 +308,19 @@ class ServerConnection(asyncio.BufferedProtocol):
         if request is None or self._refused:
             return
         request.method = self._parser.get_method().decode("latin-1")
-        length = request.headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self._server.limits.body_bytes:
+        headers = request.headers
+        length = headers.get("content-length", "0")
+        if len(headers) > self._server.limits.headers:
+            self._refuse(431, b"too many request headers")
+        elif length.isdigit() and int(length) > self._server.limits.body_bytes:
             self._refuse(413, b"request body too large")
-        elif request.headers.get("expect", "").lower() == "100-continue":
-            self.write((_CONTINUE,))
+        elif "expect" in headers and headers["expect"].lower() == "100-continue" and self._active is None:
+            self.write((_CONTINUE,))  # never into another response: such a client goes on by itself after a while
 
     def on_body(self, body: bytes) -> None:
         """Part of llhttp's callback interface."""
         self._size += len(body)
-        self.since = self._server.now
+        self._barren = 0
         if self._size > self._server.limits.body_bytes:
             self._refuse(413, b"request body too large")
         elif not self._refused:
@@ -305,22 +337,35 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._parts = []
         request.close = not self._parser.should_keep_alive()
         self._ready.append(request)
+        if len(self._ready) > 1 and sum(len(each.body) for each in self._ready) > self._server.limits.body_bytes:
+            self._refuse(413, b"too much in pipelined requests")
 
     # -- serving
     def _serve(self) -> None:
+        self._serving = True
         while self._ready and self._active is None and self._transport is not None:
             self._active = request = self._ready.popleft()
             self._server.handler(request)
+        self._serving = False
 
     def _refuse(self, status: int, message: bytes) -> None:
+        """Answer what breaks the rules or the limits, and read nothing more. What came before is served first."""
         if self._refused:
             return
-        self._refused = True
-        if self._active is None and self._transport is not None:
+        self._refused, self._next, self._parts = True, None, []
+        self.since = self._server.now
+        last = self._ready[-1] if self._ready else self._active
+        if last is not None:
+            last.close = True
+            if self._active is None:
+                self._serve()
+        elif self._transport is not None:
             head = b"HTTP/1.1 %b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
             self._transport.write(head % (_REASONS[status], len(message)) + message)
-        if self._transport is not None:
-            self._transport.close()
+            if status in (503, 408):
+                self._transport.close()
+            else:
+                self._transport.write_eof()  # closed with bytes unread, the client might lose the answer
 
     def respond(self, request: Request, head: bytes, parts: tuple[bytes, ...]) -> None:
         """Write a whole response."""
@@ -365,8 +410,12 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         if request.close or self._server.closing:
             self._transport.close()
-        elif self._ready:
+        elif self._ready and not self._serving:
             self._serve()
+
+    def responding(self, request: Request) -> bool:
+        """True while the body of a request's response comes in pieces."""
+        return self._active is request and self._writer is not None
 
     def abort(self) -> None:
         """Break the connection."""
@@ -384,14 +433,23 @@ class ServerConnection(asyncio.BufferedProtocol):
         if transport is None:
             return
         waited = now - self.since
-        if self._next is not None and waited > limits.request_seconds:
+        if self._next is not None and self._is_late(now):
             self._refuse(408, b"the request took too long to arrive")
+        elif self._refused and self._active is None and waited > LINGER_SECONDS:
+            transport.abort()
         elif self.write_paused and (
             waited > limits.write_stall_seconds or transport.get_write_buffer_size() > limits.write_buffer_bytes
         ):
             transport.abort()
         elif self._active is None and self._next is None and waited > limits.idle_seconds:
             transport.close()
+
+    def _is_late(self, now: float) -> bool:
+        """True for a request that has been arriving for too long; a large body is granted more time."""
+        if self._next is not self._watched:
+            self._watched, self._watched_since = self._next, now
+        granted = self._server.limits.request_seconds + self._size / LEAST_BYTES_PER_SECOND
+        return now - self._watched_since > granted
 
 
 class HttpServer:

@@ -17,13 +17,15 @@ MAX_ERROR_BYTES: Final = 1024 * 1024
 MAX_REDIRECTS: Final = 5
 MAX_IDLE_RESUMES: Final = 8
 LINGER_SECONDS: Final = 5.0
+_USUAL: Final = frozenset({b"application/json", b"text/event-stream", b""})
 _SESSION_WORDS: Final = re.compile(rb"session", re.IGNORECASE)
 _RESULT_START: Final = b'{"jsonrpc":"2.0","id":%b,"result":'
 
 
 def media_type(headers: dict[bytes, bytes]) -> bytes:
     """The media type without parameters, lower case."""
-    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    kind = headers.get(b"content-type", b"")
+    return kind if kind in _USUAL else kind.partition(b";")[0].strip().lower()
 
 
 Inflate = Callable[[bytes], bytes]
@@ -113,8 +115,8 @@ class ResponseSink:
     def begin(self, status: int, headers: dict[bytes, bytes]) -> bool:
         """Common part of `on_head`; True where the body is to come piece by piece."""
         self._status, self._headers = status, headers
-        self._decoder, self._body = None, bytearray()
-        self._inflate = inflater(headers)
+        if b"content-encoding" in headers:
+            self._inflate = inflater(headers)
         if 200 <= status < 300 and media_type(headers) == b"text/event-stream":
             self._decoder = SseDecoder(MAX_MESSAGE_BYTES)
             return True
@@ -250,13 +252,7 @@ class PostSink(ResponseSink):
             return
         if 200 <= status < 300:
             self._success(body, exchange)
-        elif (
-            status == 404
-            and self.client.session_id is not None
-            or status == 400
-            and self.client.session_id is not None
-            and _SESSION_WORDS.search(body, 0, 4096)
-        ):
+        elif self._says_session_lost(body):
             self.client.receiver.session_lost(exchange)
         elif self._is_answer(body, exchange):
             self.client.receiver.received(body, exchange)
@@ -265,10 +261,14 @@ class PostSink(ResponseSink):
         else:
             self.client.lost(exchange, self._refusal(body), sent=True)
 
+    def _says_session_lost(self, body: bytes | bytearray) -> bool:
+        """404 means that the session is gone; some servers say 400 and mean the same."""
+        if self.client.session_id is None:
+            return False
+        return self._status == 404 or (self._status == 400 and _SESSION_WORDS.search(body, 0, 4096) is not None)
+
     def _success(self, body: bytes | bytearray, exchange: Exchange) -> None:
-        if b"{" in body[:256] and (
-            media_type(self._headers) in (b"application/json", b"") or body.lstrip()[:1] in b"{["
-        ):
+        if body[:1] == b"{" or body.lstrip()[:1] in (b"{", b"["):
             self.client.receiver.received(body, exchange)
             if not exchange.done():
                 self.client.lost(exchange, "the answer holds no response to the request", sent=True)
@@ -293,6 +293,7 @@ class PostSink(ResponseSink):
         if location is None or self._redirects > MAX_REDIRECTS or not self.client.redirect(location):
             return False
         self.detach()
+        self._decoder, self._inflate, self._body = None, None, bytearray()
         if self.exchange is not None:
             self.client.again(self.exchange, self)
         self.client.post(self)
@@ -362,6 +363,7 @@ class EventStreamSink(ResponseSink):
 
     def start(self) -> None:
         """Open the stream."""
+        self._decoder, self._inflate, self._body = None, None, bytearray()
         if not self._stopped and not (self._exchange is not None and self._exchange.done()):
             self.client.get(self, self.last_event_id)
 

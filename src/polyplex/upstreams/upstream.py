@@ -98,6 +98,9 @@ class Upstream:
         self.users: set[str] = set()
         self._events = events
         self._backoff = Backoff()
+        options = config.options
+        self._timeout = options.timeout_seconds
+        self._last = max(options.max_timeout_seconds, options.timeout_seconds)
         self._patterns = Patterns(config.options.allow, config.options.deny)
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -273,7 +276,6 @@ class Upstream:
         token: bytes | None = None,
     ) -> Reply:
         """Carry a client's request. It is sent again, once, only where it is known not to have run."""
-        options = self.config.options
         last_try = False
         while True:
             connection = self.connection
@@ -282,8 +284,8 @@ class Upstream:
             exchange = connection.start(
                 method,
                 params,
-                timeout=options.timeout_seconds,
-                last=max(options.max_timeout_seconds, options.timeout_seconds),
+                timeout=self._timeout,
+                last=self._last,
                 context=context,
                 streamable=streamable,
                 headers=headers,
