@@ -81,7 +81,7 @@ class HttpEndpoint:
         self._legacy.close()
         self._sse.close()
         self._modern.close()
-        self._server.close()
+        await self._server.close()
 
     # -- requests
     def _handle(self, request: Request) -> None:
@@ -96,7 +96,7 @@ class HttpEndpoint:
         except Exception:
             log.exception("the HTTP request %s %s failed inside polyplex", request.method, request.path)
             if not request.answered:
-                request.respond(500, b"polyplex failed; its log says more", b"text/plain")
+                request.fail()
 
     def _permitted(self, request: Request) -> bool:
         host, origin = request.headers.get("host"), request.headers.get("origin")

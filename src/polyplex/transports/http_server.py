@@ -7,23 +7,20 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Final, cast
-from urllib.parse import unquote
 
 import httptools
 import msgspec
 
+from polyplex.transports.http_request import JOIN_BYTES, REASONS, Request, ResponseWriter
+
 RECEIVE_BYTES: Final = 256 * 1024
 _received: Final = bytearray(RECEIVE_BYTES)
 _view: Final = memoryview(_received)
-_JSON_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-_REASONS: Final = {status.value: f"{status.value} {status.phrase}".encode() for status in HTTPStatus}
 _SINGLE: Final = frozenset({"host", "origin", "authorization", "content-length", "content-type"})
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_LAST_CHUNK: Final = b"0\r\n\r\n"
-JOIN_BYTES: Final = 64 * 1024
 LINGER_SECONDS: Final = 2.0
+CLOSE_SECONDS: Final = 1.0
 LEAST_BYTES_PER_SECOND: Final = 16 * 1024
 
 
@@ -57,124 +54,6 @@ class HttpLimits(msgspec.Struct, frozen=True):
     write_stall_seconds: float = 60.0
     write_buffer_bytes: int = 64 * 1024 * 1024
     pipelined: int = 32
-
-
-class Request:
-    """One request with its whole body. Exactly one `respond*` call answers it."""
-
-    __slots__ = (
-        "_connection",
-        "answered",
-        "body",
-        "close",
-        "duplicate",
-        "headers",
-        "method",
-        "on_disconnect",
-        "target",
-    )
-
-    def __init__(self, connection: "ServerConnection") -> None:
-        self._connection = connection
-        self.method = ""
-        self.target = ""
-        self.headers: dict[str, str] = {}
-        self.duplicate: str | None = None
-        self.body = b""
-        self.close = False
-        self.answered = False
-        self.on_disconnect: Callable[[], None] | None = None
-
-    @property
-    def path(self) -> str:
-        """The decoded path without the query."""
-        return unquote(self.target.partition("?")[0])
-
-    @property
-    def query(self) -> str:
-        """The raw query."""
-        return self.target.partition("?")[2]
-
-    @property
-    def connection(self) -> "ServerConnection":
-        """The connection it came on."""
-        return self._connection
-
-    def respond_json(self, parts: tuple[bytes, ...]) -> None:
-        """200 with a JSON body given in parts."""
-        size = sum(map(len, parts))
-        head = _JSON_HEAD % size
-        self._connection.respond(self, head, parts if size > JOIN_BYTES else (b"".join(parts),))
-
-    def respond(
-        self, status: int, body: bytes = b"", content_type: bytes = b"application/json", extra: bytes = b""
-    ) -> None:
-        """Any answer with a whole body. `extra` holds more header lines, each with its line end."""
-        kind = b"Content-Type: %b\r\n" % content_type if body else b""
-        head = b"HTTP/1.1 %b\r\n%bContent-Length: %d\r\n%b\r\n" % (_REASONS[status], kind, len(body), extra)
-        self._connection.respond(self, head, (body,) if body and self.method != "HEAD" else ())
-
-    def fail(self) -> None:
-        """500, or a broken connection where the response has begun already."""
-        if self._connection.responding(self):
-            self._connection.abort()
-        else:
-            self.respond(500, b"polyplex failed; its log says more", b"text/plain")
-
-    def respond_sized(self, length: int) -> "ResponseWriter":
-        """200 with a JSON body of known length that arrives in pieces."""
-        writer = ResponseWriter(self, chunked=False)
-        self._connection.begin(self, _JSON_HEAD % length, writer)
-        return writer
-
-    def respond_events(self, extra: bytes = b"") -> "ResponseWriter":
-        """200 with an event stream."""
-        writer = ResponseWriter(self, chunked=True)
-        head = (
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache, no-transform\r\n"
-            b"X-Accel-Buffering: no\r\nTransfer-Encoding: chunked\r\n%b\r\n" % extra
-        )
-        self._connection.begin(self, head, writer)
-        return writer
-
-
-class ResponseWriter:
-    """Writes a body in pieces. `on_writable` is called when a full buffer has drained."""
-
-    __slots__ = ("_chunked", "_connection", "_request", "closed", "on_writable")
-
-    def __init__(self, request: Request, *, chunked: bool) -> None:
-        self._request = request
-        self._connection = request.connection
-        self._chunked = chunked
-        self.closed = False
-        self.on_writable: Callable[[], None] | None = None
-
-    @property
-    def full(self) -> bool:
-        """True while the client takes the bytes more slowly than they come."""
-        return self._connection.write_paused
-
-    def write(self, data: bytes) -> None:
-        """Write a piece; after the client went away this does nothing."""
-        if self.closed or not data:
-            return
-        self._connection.write((b"%x\r\n" % len(data), data, b"\r\n") if self._chunked else (data,))
-
-    def end(self) -> None:
-        """The body is complete."""
-        if self.closed:
-            return
-        self.closed = True
-        if self._chunked:
-            self._connection.write((_LAST_CHUNK,))
-        self._connection.finish(self._request)
-
-    def abort(self) -> None:
-        """The body cannot be completed: break the connection so that the client knows."""
-        if not self.closed:
-            self.closed = True
-            self._connection.abort()
 
 
 Handler = Callable[[Request], None]
@@ -361,7 +240,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self._serve()
         elif self._transport is not None:
             head = b"HTTP/1.1 %b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
-            self._transport.write(head % (_REASONS[status], len(message)) + message)
+            self._transport.write(head % (REASONS[status], len(message)) + message)
             if status in (503, 408):
                 self._transport.close()
             else:
@@ -422,6 +301,11 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def close(self) -> None:
+        """Close once what has been written has left."""
+        if self._transport is not None:
+            self._transport.close()
+
     def close_if_idle(self) -> None:
         """Close unless a request is being served."""
         if self._active is None and self._transport is not None:
@@ -433,15 +317,15 @@ class ServerConnection(asyncio.BufferedProtocol):
         if transport is None:
             return
         waited = now - self.since
-        if self._next is not None and self._is_late(now):
-            self._refuse(408, b"the request took too long to arrive")
-        elif self._refused and self._active is None and waited > LINGER_SECONDS:
-            transport.abort()
-        elif self.write_paused and (
+        stalled = self.write_paused and (
             waited > limits.write_stall_seconds or transport.get_write_buffer_size() > limits.write_buffer_bytes
-        ):
+        )
+        if stalled or (self._refused and self._active is None and waited > LINGER_SECONDS):
             transport.abort()
-        elif self._active is None and self._next is None and waited > limits.idle_seconds:
+        elif self._next is not None:
+            if self._is_late(now):
+                self._refuse(408, b"the request took too long to arrive")
+        elif self._active is None and waited > limits.idle_seconds:
             transport.close()
 
     def _is_late(self, now: float) -> bool:
@@ -463,6 +347,7 @@ class HttpServer:
         self._connections: set[ServerConnection] = set()
         self._servers: list[asyncio.Server] = []
         self._sweep: asyncio.TimerHandle | None = None
+        self._emptied: asyncio.Future[None] | None = None
 
     async def start(self, host: str, port: int) -> list[tuple[str, int]]:
         """Listen. Returns the addresses, with the port the system chose for 0. Raises `OSError`."""
@@ -490,6 +375,8 @@ class HttpServer:
     def leave(self, connection: ServerConnection) -> None:
         """A connection is gone."""
         self._connections.discard(connection)
+        if self._emptied is not None and not self._connections and not self._emptied.done():
+            self._emptied.set_result(None)
 
     def stop_accepting(self) -> None:
         """Take no new connections or requests; those being served go on."""
@@ -499,10 +386,15 @@ class HttpServer:
         for connection in list(self._connections):
             connection.close_if_idle()
 
-    def close(self) -> None:
-        """End everything at once."""
+    async def close(self, grace: float = CLOSE_SECONDS) -> None:
+        """End everything; what has been written gets `grace` seconds to leave."""
         self.stop_accepting()
         if self._sweep is not None:
             self._sweep.cancel()
+        for connection in list(self._connections):
+            connection.close()
+        if self._connections:
+            self._emptied = asyncio.get_running_loop().create_future()
+            await asyncio.wait((self._emptied,), timeout=grace)
         for connection in list(self._connections):
             connection.abort()
