@@ -292,7 +292,9 @@ class Script:
     def tool_update(self, given: Json, params: Json, identifier: Any, send: Send) -> None:
         uri = given["uri"]
         self.publish(
-            "notifications/resources/updated", {"uri": uri}, lambda filters: uri in filters.get("resourceSubscriptions", [])
+            "notifications/resources/updated",
+            {"uri": uri},
+            lambda filters: uri in filters.get("resourceSubscriptions", []),
         )
         self.text(identifier, "updated", send)
 

@@ -53,7 +53,9 @@ def entry(journal: Path, settings: Json) -> Json:
 class Client:
     """A client of one era. `answers` maps ask methods to functions from params to result; `frames` is all it got."""
 
-    def __init__(self, stage: "Stage", era: Era, capabilities: Json, answers: Mapping[str, Callable[[Json], Any]]) -> None:
+    def __init__(
+        self, stage: "Stage", era: Era, capabilities: Json, answers: Mapping[str, Callable[[Json], Any]]
+    ) -> None:
         self.stage = stage
         self.era = era
         self.capabilities = capabilities
@@ -297,7 +299,7 @@ class Stage:
 
 @asynccontextmanager
 async def stage(
-    folder: Path, servers: Mapping[str, Json], *, start: bool = True, **options: Any
+    folder: Path, servers: Mapping[str, Json], /, *, start: bool = True, **options: Any
 ) -> AsyncGenerator[Stage]:
     """A gateway in front of scripted servers (settings) or others (configuration entries)."""
     made = Stage(folder, servers, options)

@@ -135,7 +135,7 @@ async def _discover(connection: Connection, identity: Identity) -> Peer:
         offered = None if reply.error is None else _offered(reply.error)
         if offered is None:
             result = _result(reply, "server/discover")
-            supported = msgspec.json.decode(result.get("supportedVersions", Raw(b"[]")), type=list[str])
+            supported = _supported(result)
             if not set(supported) & set(MODERN_REVISIONS):
                 raise RpcError(UNSUPPORTED_REVISION, f"server/discover offers {supported or 'no revision'}")
             meta = decode_fields(result["_meta"]) if "_meta" in result else {}
@@ -157,6 +157,14 @@ def _result(reply: Reply, method: str) -> Fields:
         error = decode_error(reply.error)
         raise RpcError(error.code, f"{error.message} (to {method})")
     return decode_fields(reply.result or b"{}")
+
+
+def _supported(result: Fields) -> list[str]:
+    """The revisions that a discover result names; what is no list of texts names none."""
+    try:
+        return msgspec.json.decode(result.get("supportedVersions", Raw(b"[]")), type=list[str])
+    except msgspec.DecodeError:
+        return []
 
 
 def _offered(raw: bytes) -> str | None:

@@ -97,6 +97,7 @@ class Upstream:
         self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self.users: set[str] = set()
         self._events = events
+        self._first = key.era
         self._backoff = Backoff()
         options = config.options
         self._timeout = options.timeout_seconds
@@ -111,6 +112,12 @@ class Upstream:
         self._listener: Exchange | None = None
         self.listening = asyncio.Event()
         self._background = Background()
+
+    def rekey(self, key: Key) -> None:
+        """Serve another key from now on; a session that is opened later declares that key's capabilities."""
+        self.key = key
+        self.identity = Identity(self.identity.info, key.capabilities)
+        self._first = key.era
 
     # -- life
     def start(self) -> None:
@@ -187,6 +194,10 @@ class Upstream:
             except UpstreamError as error:
                 await self._wait_after(error.message)
                 continue
+            except Exception as error:
+                log.exception("%s: connecting failed inside polyplex", self.config.name)
+                await self._wait_after(f"connecting failed inside polyplex: {error}")
+                continue
             began = loop.time()
             reason = await self._until_lost()
             self._backoff.lasted(loop.time() - began)
@@ -221,16 +232,13 @@ class Upstream:
             pass
 
     async def _connect(self) -> None:
-        self._lost.clear()
-        connection = await connect(self.config, self, self.identity, self.key.era, self.stderr.append)
+        connection = await self._dial()
         self.connection, self.peer = connection, connection.peer
-        try:
-            await self._fetch(frozenset(LIST_METHODS.values()))
-        except (UpstreamError, RpcError) as error:
-            if not connection.open:
-                await connection.close()
-                raise UpstreamUnavailable(self.config.name, f"lost while listing: {error}") from None
-            log.warning("%s: %s", self.config.name, error)
+        await self._fetch(frozenset(LIST_METHODS.values()))
+        if not connection.open:
+            self.connection = None
+            await connection.close()
+            raise UpstreamUnavailable(self.config.name, f"lost while listing: {self.error}")
         self.state, self.error = State.READY, None
         if self._complained is not None:
             self._complained = None
@@ -239,6 +247,23 @@ class Upstream:
             self._listen(connection)
         self._settle()
         self._events.connected(self)
+
+    async def _dial(self) -> Connection:
+        """Connect. A stdio server that ended at the probe is started once more and greeted in the other era."""
+        try:
+            return await self._attempt()
+        except UpstreamError:
+            modern = self.peer is not None and self.peer.era is Era.MODERN
+            if self.config.kind != "stdio" or self.key.era is Era.LEGACY or modern or not self._lost.is_set():
+                raise
+            self._first = Era.MODERN if self._first is Era.LEGACY else Era.LEGACY
+            if self._backoff.failures:
+                raise
+        return await self._attempt()
+
+    async def _attempt(self) -> Connection:
+        self._lost.clear()
+        return await connect(self.config, self, self.identity, self._first, self.stderr.append)
 
     async def _until_lost(self) -> str | None:
         """Wait for the end of the session; None when it was ended for being idle."""
