@@ -127,19 +127,32 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Part of asyncio's protocol interface."""
+        if self._sink is None:
+            self.abort()  # an answer that nobody asked for must not be taken for that to the next request
+            return
         if self._counted:
             self._count(nbytes)
             return
-        self._bytes_seen = True
         try:
             self._parser.feed_data(_view[:nbytes])
-        except httptools.HttpParserError as error:
-            self._fail(f"the server does not speak HTTP: {error}")
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._unreadable(error)
             return
         if self._complete:
             self._finish()
+            return
+        self._barren += nbytes
+        if self._barren > MAX_HEADER_BYTES + RECEIVE_BYTES:
+            self._fail("the headers of the answer are too large")
         elif self._length >= 0 and self._status:
             self._count_from_here()
+
+    def _unreadable(self, error: Exception) -> None:
+        if self._complete:
+            self._keep_alive = False
+            self._finish()
+        else:
+            self._fail(f"the server does not speak HTTP: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Part of asyncio's protocol interface."""
@@ -147,13 +160,13 @@ class Connection(asyncio.BufferedProtocol):
         self._pool.forget(self)
         if self._sink is None:
             return
-        if self._status and self._length < 0 and b"transfer-encoding" not in self._headers:
+        if self._status and self._length < 0 and b"transfer-encoding" not in self._headers and exc is None:
             self._keep_alive = False
             self._finish()
         else:
             reason = (
                 "the connection closed in the middle of the answer"
-                if self._bytes_seen
+                if self._status or self._barren
                 else "the connection closed before an answer"
             )
             self._fail(f"{reason}{f': {exc}' if exc else ''}")
@@ -162,6 +175,11 @@ class Connection(asyncio.BufferedProtocol):
         """Part of asyncio's protocol interface."""
 
     # -- llhttp
+    def on_message_begin(self) -> None:
+        """Part of llhttp's callback interface."""
+        if self._complete:
+            self._keep_alive = False  # more than one answer: where the next request's begins is unknown
+
     def on_header(self, name: bytes, value: bytes) -> None:
         """Part of llhttp's callback interface."""
         self._header_bytes += len(name) + len(value)
@@ -174,6 +192,8 @@ class Connection(asyncio.BufferedProtocol):
         status = self._parser.get_status_code()
         if 100 <= status < 200:
             return
+        if self._complete:
+            raise ValueError("a second answer to one request")
         self._status = status
         self._keep_alive = self._parser.should_keep_alive()
         length = self._headers.get(b"content-length")
@@ -184,6 +204,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Part of llhttp's callback interface."""
+        self._barren = 0
         if self._streaming:
             if self._sink is not None:
                 self._sink.on_data(body)
@@ -196,8 +217,7 @@ class Connection(asyncio.BufferedProtocol):
         """Part of llhttp's callback interface."""
         if self._status:
             self._complete = True
-        else:
-            self._headers = {}
+        self._headers = {}
 
     # -- bodies of known length
     def _count_from_here(self) -> None:
@@ -257,7 +277,7 @@ class Connection(asyncio.BufferedProtocol):
         self._parts: list[bytes] = []
         self._streaming = False
         self._complete = False
-        self._bytes_seen = False
+        self._barren = 0
 
     def _fail(self, message: str) -> None:
         sink, self._sink = self._sink, None
@@ -276,7 +296,7 @@ class HttpPool:
         self._connect_timeout = connect_timeout
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
-        self._opening: set[asyncio.Task[None]] = set()
+        self._opening: dict[asyncio.Task[None], Sink] = {}
         self._waiting: deque[tuple[bytes, bytes, Sink]] = deque()
         self._cancelled: set[Sink] = set()
         self._closed = False
@@ -294,8 +314,8 @@ class HttpPool:
             self._waiting.append((head, body, sink))
         else:
             task = asyncio.get_running_loop().create_task(self._open(head, body, sink))
-            self._opening.add(task)
-            task.add_done_callback(self._opening.discard)
+            self._opening[task] = sink
+            task.add_done_callback(self._opened)
 
     def withdraw(self, sink: Sink) -> None:
         """The sink of a request that has not been started wants nothing any more."""
@@ -304,7 +324,7 @@ class HttpPool:
     async def _open(self, head: bytes, body: bytes, sink: Sink) -> None:
         try:
             connection = await self._connect()
-        except (OSError, TimeoutError, ssl.SSLError, HttpFailure) as error:
+        except (OSError, UnicodeError) as error:  # the latter for what cannot be a host name
             if sink in self._cancelled:
                 self._cancelled.discard(sink)
             else:
@@ -329,9 +349,13 @@ class HttpPool:
                 transport, connection = await loop.create_connection(
                     lambda: Connection(self), *route.dial, ssl=self._context, server_hostname=name
                 )
-        del transport
-        self._all.add(connection)
+        if not transport.is_closing():
+            self._all.add(connection)
         return connection
+
+    def _opened(self, task: asyncio.Task[None]) -> None:
+        del self._opening[task]
+        self._start_waiting()
 
     def release(self, connection: Connection) -> None:
         """The connection is free again."""
@@ -348,8 +372,16 @@ class HttpPool:
         self._all.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
+        self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        """There is room for another connection."""
         while self._waiting and len(self._all) + len(self._opening) < MAX_CONNECTIONS and not self._closed:
-            self.request(*self._waiting.popleft())
+            head, body, sink = self._waiting.popleft()
+            if sink in self._cancelled:
+                self._cancelled.discard(sink)
+            else:
+                self.request(head, body, sink)
 
     def close(self) -> None:
         """Close all connections; exchanges under way fail."""
@@ -358,6 +390,9 @@ class HttpPool:
             task.cancel()
         for connection in list(self._all):
             connection.close()
-        waiting, self._waiting = self._waiting, deque()
-        for _, _, sink in waiting:
-            sink.on_failure(HttpFailure("the client is closed", sent=False))
+        sinks = [*self._opening.values(), *(sink for _, _, sink in self._waiting)]
+        self._waiting.clear()
+        for sink in sinks:
+            if sink not in self._cancelled:
+                sink.on_failure(HttpFailure("the client is closed", sent=False))
+        self._cancelled.clear()

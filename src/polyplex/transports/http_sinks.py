@@ -17,6 +17,8 @@ MAX_ERROR_BYTES: Final = 1024 * 1024
 MAX_REDIRECTS: Final = 5
 MAX_IDLE_RESUMES: Final = 8
 LINGER_SECONDS: Final = 5.0
+LEAST_RETRY_SECONDS: Final = 0.05
+MOST_RETRY_SECONDS: Final = 60.0
 _USUAL: Final = frozenset({b"application/json", b"text/event-stream", b""})
 _SESSION_WORDS: Final = re.compile(rb"session", re.IGNORECASE)
 _RESULT_START: Final = b'{"jsonrpc":"2.0","id":%b,"result":'
@@ -136,8 +138,9 @@ class ResponseSink:
                 if event.retry is not None:
                     self.retry_ms, self.retry_given = event.retry, True
             return events
-        if len(self._body) + len(data) > MAX_MESSAGE_BYTES:
-            raise RemoteProtocolError(f"the body is larger than {MAX_MESSAGE_BYTES} bytes")
+        limit = MAX_MESSAGE_BYTES if self._status < 300 else MAX_ERROR_BYTES
+        if len(self._body) + len(data) > limit:
+            raise RemoteProtocolError(f"the body is larger than {limit} bytes")
         self._body += data
         return []
 
@@ -147,8 +150,9 @@ class ResponseSink:
 
     def drop(self) -> None:
         """Break the connection."""
-        if self.connection is not None:
-            self.connection.abort()
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.abort()
 
 
 class PostSink(ResponseSink):
@@ -170,6 +174,12 @@ class PostSink(ResponseSink):
         self._prefix: bytes | None = None
         self._stream: BodyStream | None = None
         self._resume: EventStreamSink | None = None
+        self._lingers = False
+
+    @property
+    def waiting(self) -> bool:
+        """True until the request has been given to a connection."""
+        return self.connection is None and not self._status
 
     def on_head(self, status: int, headers: dict[bytes, bytes]) -> bool:
         """Part of the sink interface."""
@@ -202,13 +212,17 @@ class PostSink(ResponseSink):
             events = self.take(data)
         except RemoteProtocolError as error:
             self.drop()
-            self._lose(str(error))
+            if self._status < 300:
+                self._lose(str(error))
+            else:
+                self.on_body(self._body)
             return
         for event in events:
             if event.data and event.event == b"message":
                 self.client.receiver.received(event.data, self.exchange)
         exchange = self.exchange
-        if events and exchange is not None and exchange.done() and self._decoder is not None:
+        if events and exchange is not None and exchange.done() and not self._lingers:
+            self._lingers = True
             self.client.later(LINGER_SECONDS, self._end_lingering)
 
     def _recognise(self, data: bytes) -> None:
@@ -224,6 +238,7 @@ class PostSink(ResponseSink):
         self._body = bytearray()
         length = int(self._headers[b"content-length"]) - len(prefix)
         self._stream = BodyStream(self.connection, head, length)
+        self.client.ended(exchange)  # from here on whoever has the stream ends it
         self.client.receiver.streamed(self._stream, exchange)
 
     def _end_lingering(self) -> None:
@@ -290,9 +305,15 @@ class PostSink(ResponseSink):
     def _follow(self) -> bool:
         location = self._headers.get(b"location")
         self._redirects += 1
-        if location is None or self._redirects > MAX_REDIRECTS or not self.client.redirect(location):
+        if (
+            self._done is not None
+            or location is None
+            or self._redirects > MAX_REDIRECTS
+            or not self.client.redirect(location)
+        ):
             return False
         self.detach()
+        self._status = 0
         self._decoder, self._inflate, self._body = None, None, bytearray()
         if self.exchange is not None:
             self.client.again(self.exchange, self)
@@ -321,6 +342,7 @@ class PostSink(ResponseSink):
             self._lose(str(error), sent=error.sent)
 
     def _stream_ended(self, reason: str) -> None:
+        self.detach()
         exchange = self.exchange
         if exchange is None or exchange.done():
             self._over()
@@ -380,10 +402,14 @@ class EventStreamSink(ResponseSink):
         if self._exchange is not None and self._idle > MAX_IDLE_RESUMES:
             self._give_up("the stream broke and could not be taken up again")
             return
-        self.client.later(min(self.retry_ms / 1000 * 2 ** max(0, self._idle - 2), 60.0), self.start)
+        asked = max(self.retry_ms / 1000, LEAST_RETRY_SECONDS)
+        grown = min(asked * 2 ** min(max(0, self._idle - 2), 16), MOST_RETRY_SECONDS)
+        self.client.later(max(asked, grown), self.start)
 
     def on_head(self, status: int, headers: dict[bytes, bytes]) -> bool:
         """Part of the sink interface."""
+        if self._stopped:
+            self.drop()
         return self.begin(status, headers)
 
     def on_data(self, data: bytes) -> None:
@@ -406,11 +432,13 @@ class EventStreamSink(ResponseSink):
         """Part of the sink interface."""
         if self._decoder is None:
             self.on_body(self._body)
-        elif not self._stopped:
-            self.again()
+            return
+        self.detach()
+        self.again()
 
     def on_body(self, body: bytes | bytearray) -> None:
         """Part of the sink interface. No stream: the server has none, or none any more."""
+        self.detach()
         if self._exchange is not None:
             self._give_up(f"the stream could not be taken up again: HTTP {self._status}")
         elif self._status >= 500:
@@ -418,8 +446,8 @@ class EventStreamSink(ResponseSink):
 
     def on_failure(self, error: HttpFailure) -> None:
         """Part of the sink interface."""
-        if not self._stopped:
-            self.again()
+        self.detach()
+        self.again()
 
     def _give_up(self, reason: str) -> None:
         self._stopped = True

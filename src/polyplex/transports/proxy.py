@@ -11,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 import httptools
 import msgspec
 
+from polyplex.transports.origins import authority
+
 _P = TypeVar("_P", bound=asyncio.BaseProtocol)
 
 
@@ -31,18 +33,17 @@ class Route(msgspec.Struct, frozen=True):
         if self.dial != (self.host, self.port):
             where += " (the proxy set in the environment)"
         if isinstance(error, ssl.SSLCertVerificationError):
-            return (
-                f"the certificate of {where} is not trusted: {error.verify_message}; set caFile for a private authority"
-            )
+            reason = f"is not trusted: {error.verify_message}; set caFile for a private authority"
+            return f"the certificate of {self.host}:{self.port} {reason}"
         if isinstance(error, ssl.SSLError):
-            return f"TLS with {where} failed: {error.reason or error}"
+            return f"TLS with {self.host}:{self.port} failed: {error.reason or error}"
         if isinstance(error, TimeoutError):
             return f"no connection to {where} in time"
         return f"cannot connect to {where}: {getattr(error, 'strerror', None) or error}"
 
 
 def route_for(url: str) -> Route:
-    """The route to a URL's origin. Raises `ValueError` for what is no http(s) URL."""
+    """The route to a URL's origin. Raises `ValueError` for what is no http(s) URL, and for an unusable proxy."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("not an http:// or https:// URL")
@@ -59,14 +60,16 @@ def _bypass(host: str) -> bool:
 
 def _through(proxy: str, scheme: str, host: str, port: int) -> Route:
     parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    dial = (parts.hostname or "", parts.port or 80)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError(f"the proxy set in the environment is not an http:// one: {parts.scheme}://{parts.hostname}")
+    dial = (parts.hostname, parts.port or 80)
     headers = ""
     if parts.username:
         secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers = f"Proxy-Authorization: Basic {base64.b64encode(secret.encode()).decode()}\r\n"
     if scheme == "https":
         return Route(scheme, host, port, dial, tunnel=True, proxy_headers=headers)
-    return Route(scheme, host, port, dial, prefix=f"http://{host}:{port}", proxy_headers=headers)
+    return Route(scheme, host, port, dial, prefix=f"http://{authority(host, port)}", proxy_headers=headers)
 
 
 class _Connect(asyncio.Protocol):
@@ -100,8 +103,8 @@ async def open_tunnel(
 ) -> tuple[Any, _P]:
     """A TLS connection through the proxy's CONNECT. Raises `OSError` naming what the proxy answered."""
     transport, handshake = await loop.create_connection(_Connect, *route.dial)
-    authority = f"{route.host}:{route.port}"
-    transport.write(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{route.proxy_headers}\r\n".encode())
+    name = authority(route.host, route.port)
+    transport.write(f"CONNECT {name} HTTP/1.1\r\nHost: {name}\r\n{route.proxy_headers}\r\n".encode())
     try:
         status = await handshake.done
         if not 200 <= status < 300:

@@ -2,13 +2,13 @@
 
 import asyncio
 from typing import Final
-from urllib.parse import urljoin, urlsplit
 
 from polyplex.errors import RemoteProtocolError, UpstreamLost, UpstreamRefused, UpstreamUnavailable
 from polyplex.protocol.sse import SseDecoder
 from polyplex.transports.exchange import MAX_MESSAGE_BYTES, Exchange, Receiver
 from polyplex.transports.http_client import Connection, HttpFailure, HttpPool
 from polyplex.transports.http_sinks import inflater, media_type
+from polyplex.transports.origins import host_header, request_path, within_origin
 from polyplex.transports.proxy import route_for
 from polyplex.transports.streamable_http import HttpEndpoint, configured_headers, tls_context
 
@@ -43,27 +43,31 @@ class SseClient:
             async with asyncio.timeout(self._endpoint.connect_timeout):
                 endpoint = await self._ready
         except TimeoutError:
-            self._pool.close()
-            raise UpstreamUnavailable(self.server, "the event stream opened but named no endpoint in time") from None
+            self._end()
+            what = "opened but named no endpoint" if self._stream.connection is not None else "did not open"
+            raise UpstreamUnavailable(self.server, f"the event stream {what} in time") from None
         except BaseException:
-            self._pool.close()
+            self._end()
             raise
         self._post_url = self._resolve(endpoint)
 
     def _resolve(self, endpoint: str) -> str:
         """The URL of the endpoint event against that of the stream (RFC 3986, 5.2); another origin is refused."""
-        url = urljoin(self._endpoint.url, endpoint)
-        old, new = urlsplit(self._endpoint.url), urlsplit(url)
-        if (old.scheme, old.netloc.lower()) != (new.scheme, new.netloc.lower()):
-            self._pool.close()
-            raise UpstreamUnavailable(self.server, f"the endpoint event names another origin: {new.netloc}")
+        url = within_origin(self._endpoint.url, endpoint)
+        if url is None:
+            self._end()
+            raise UpstreamUnavailable(self.server, f"the endpoint event names another origin: {endpoint[:200]!r}")
         return url
 
+    def _end(self) -> None:
+        self._closed = True
+        self._stream.stop()
+        self._pool.close()
+
     def _head(self, method: str, url: str, extra: str) -> bytes:
-        parts, route = urlsplit(url), self._pool.route
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        route = self._pool.route
         proxy = "" if route.tunnel else route.proxy_headers
-        lines = f"{method} {route.prefix}{path} HTTP/1.1\r\nHost: {parts.netloc.rpartition('@')[2]}\r\n"
+        lines = f"{method} {route.prefix}{request_path(url)} HTTP/1.1\r\nHost: {host_header(url)}\r\n"
         return (lines + proxy + configured_headers(self._endpoint) + extra + "\r\n").encode("latin-1", "replace")
 
     def established(self, revision: str, *, stateful: bool) -> None:
@@ -100,9 +104,7 @@ class SseClient:
 
     async def close(self) -> None:
         """Close the stream."""
-        self._closed = True
-        self._stream.stop()
-        self._pool.close()
+        self._end()
 
 
 class _Events:

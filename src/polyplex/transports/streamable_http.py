@@ -4,7 +4,6 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
@@ -13,6 +12,7 @@ from polyplex.protocol.revisions import Era, era_of, has_resumption
 from polyplex.transports.exchange import Exchange, Receiver
 from polyplex.transports.http_client import HttpPool
 from polyplex.transports.http_sinks import EventStreamSink, PostSink
+from polyplex.transports.origins import host_header, request_path, within_origin
 from polyplex.transports.proxy import route_for
 
 DELETE_SECONDS: Final = 2.0
@@ -123,11 +123,7 @@ class StreamableHttpClient:
     # -- requests
     def _build_head(self) -> None:
         route = self._pool.route
-        parts = urlsplit(self._url)
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        default = 443 if route.scheme == "https" else 80
-        name = f"[{route.host}]" if ":" in route.host else route.host
-        host = name if route.port == default else f"{name}:{route.port}"
+        path, host = request_path(self._url), host_header(self._url)
         proxy = "" if route.tunnel else route.proxy_headers
         lines = f" {route.prefix}{path} HTTP/1.1\r\nHost: {host}\r\n{proxy}{configured_headers(self._endpoint)}"
         if self.session_id is not None:
@@ -171,9 +167,9 @@ class StreamableHttpClient:
         """Close the stream of an exchange."""
         sink = self._posts.pop(exchange, None)
         if sink is not None:
-            sink.abandon()
-            if sink.connection is None:
+            if sink.waiting:
                 self._pool.withdraw(sink)
+            sink.abandon()
 
     def again(self, exchange: Exchange, sink: PostSink) -> None:
         """The exchange of a sink is to be sent again."""
@@ -193,9 +189,8 @@ class StreamableHttpClient:
 
     def redirect(self, location: bytes) -> bool:
         """Follow a redirect within the origin; False where it leads elsewhere."""
-        url = urljoin(self._url, location.decode("latin-1"))
-        old, new = urlsplit(self._url), urlsplit(url)
-        if (old.scheme, old.netloc.lower()) != (new.scheme, new.netloc.lower()):
+        url = within_origin(self._url, location.decode("latin-1"))
+        if url is None:
             return False
         self._url = url
         self._build_head()
