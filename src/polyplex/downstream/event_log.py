@@ -23,45 +23,61 @@ class EventLog(Protocol):
         """Remember a frame; returns its event id."""
         ...
 
+    def latest(self, stream: str) -> bytes:
+        """The id of the last event of a stream, or of its start."""
+        ...
+
     def after(self, event_id: str) -> tuple[str, list[tuple[bytes, bytes]]] | None:
         """The stream of an event and what was sent on it afterwards, as ids and frames; None for a made-up id."""
         ...
 
 
 class MemoryEventLog:
-    """In memory, bounded by number and bytes; the oldest events go first."""
+    """In memory, bounded by number and bytes; the oldest events go first.
 
-    __slots__ = ("_bytes", "_counts", "_events", "_streams")
+    Events are numbered through all streams, so that one that was forgotten and goes on repeats no id.
+    """
+
+    __slots__ = ("_bytes", "_events", "_last", "_number", "_streams")
 
     def __init__(self) -> None:
         self._events: deque[tuple[str, int, bytes]] = deque()
         self._bytes = 0
         self._streams = 0
-        self._counts: dict[str, int] = {GENERAL: 0}
+        self._number = 0
+        self._last: dict[str, int] = {GENERAL: 0}
 
     def open_stream(self) -> str:
         """A name for a new stream."""
         self._streams += 1
         name = f"c{self._streams}"
-        self._counts[name] = 0
-        if len(self._counts) > MAX_EVENTS:
-            del self._counts[next(key for key in self._counts if key != GENERAL)]
+        self._note(name, 0)
         return name
+
+    def _note(self, stream: str, number: int) -> None:
+        self._last.pop(stream, None)
+        self._last[stream] = number
+        if len(self._last) > MAX_EVENTS:
+            del self._last[next(key for key in self._last if key != GENERAL)]
 
     def append(self, stream: str, frame: bytes) -> bytes:
         """Remember a frame; returns its event id."""
-        number = self._counts.get(stream, 0) + 1
-        self._counts[stream] = number
+        number = self._number = self._number + 1
+        self._note(stream, number)
         self._events.append((stream, number, frame))
         self._bytes += len(frame)
         while len(self._events) > MAX_EVENTS or (self._bytes > MAX_BYTES and len(self._events) > 1):
             self._bytes -= len(self._events.popleft()[2])
         return event_id(stream, number)
 
+    def latest(self, stream: str) -> bytes:
+        """The id of the last event of a stream, or of its start."""
+        return event_id(stream, self._last.get(stream, 0))
+
     def after(self, event_id: str) -> tuple[str, list[tuple[bytes, bytes]]] | None:
         """The stream of an event and what was sent on it afterwards."""
         stream, _, text = event_id.rpartition("-")
-        if stream not in self._counts or not text.isdecimal() or len(text) > 12 or int(text) > self._counts[stream]:
+        if stream not in self._last or not text.isdecimal() or len(text) > 12 or int(text) > self._last[stream]:
             return None
         return stream, [
             (b"%b-%d" % (name.encode(), number), frame)

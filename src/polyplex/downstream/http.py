@@ -68,7 +68,7 @@ class HttpEndpoint:
     @property
     def busy(self) -> bool:
         """True while calls are under way."""
-        return bool(self._active) or self._sse.busy
+        return bool(self._active) or self._legacy.busy or self._sse.busy
 
     def stop_accepting(self) -> None:
         """Take no new work; what is under way goes on."""
@@ -139,8 +139,6 @@ class HttpEndpoint:
                 _refuse(request, 415, "the body must be application/json")
             elif self._modern.claims(request, revision):
                 self._modern.post(request)
-            elif revision is not None and revision not in LEGACY_REVISIONS:
-                _refuse(request, 400, f"unknown protocol revision {revision!r}")
             else:
                 self._legacy.post(request)
         elif revision is not None and revision not in LEGACY_REVISIONS:

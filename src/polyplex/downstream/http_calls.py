@@ -101,12 +101,16 @@ class HttpCall:
             self._open(retry_ms).end()
 
     def resume(self, writer: ResponseWriter) -> None:
-        """The client has taken the stream up again."""
-        self._writer = writer
+        """The client has taken the stream up again; what it had before, if it is still there, ends."""
+        older, self._writer = self._writer, writer
+        if older is not None:
+            older.end()
 
     def keep_alive(self, now: float) -> None:
         """Show signs of life on a quiet stream, so that nobody in between cuts it."""
-        if now - self._since >= KEEP_ALIVE_SECONDS and self.accepts_events and not self._request.answered:
+        if now - self._since < KEEP_ALIVE_SECONDS or self._body is not None:
+            return
+        if self._writer is not None or (self.accepts_events and not self._request.answered):
             self._open().write(COMMENT)
             self._since = now
 
@@ -117,10 +121,11 @@ class HttpCall:
 
     def answer(self, call: Call, reply: Reply) -> None:
         """Write the response."""
-        self._active.discard(self)
         if reply.stream is not None:
             self._answer_stream(call, reply.stream)
-        elif self._writer is not None:
+            return
+        self._active.discard(self)
+        if self._writer is not None:
             self._write(jsonrpc.one_line(response_frame(call, reply)))
             self._finish()
         elif reply.result is not None and not self._session_header:
@@ -146,13 +151,13 @@ class HttpCall:
             return
         prefix = _ID + call.id + _RESULT
         writer = self._request.respond_sized(len(prefix) + stream.length)
-        if writer.closed:
-            stream.abort()
-            return
         self._body = stream
+        if writer.closed:
+            self._body_lost()
+            return
         writer.write(prefix)
         writer.on_writable = stream.resume
-        self._request.on_disconnect = stream.abort
+        self._request.on_disconnect = self._body_lost
 
         def forward(data: bytes) -> None:
             writer.write(data)
@@ -160,12 +165,19 @@ class HttpCall:
                 stream.pause()
 
         def finish(error: Exception | None) -> None:
+            self._active.discard(self)
             if error is None:
                 writer.end()
             else:
                 writer.abort()
 
         stream.attach(forward, finish)
+
+    def _body_lost(self) -> None:
+        """The client left before it had the whole result."""
+        self._active.discard(self)
+        if self._body is not None:
+            self._body.abort()
 
     async def _gather(self, call: Call, reply: Reply) -> None:
         self.answer(call, await whole_reply(reply))

@@ -6,7 +6,7 @@ import logging
 from msgspec import UNSET
 
 from polyplex.downstream.calls import Batch, run_call
-from polyplex.downstream.event_log import GENERAL, event_id
+from polyplex.downstream.event_log import GENERAL
 from polyplex.downstream.http_calls import RETRY_MS, HttpCall
 from polyplex.downstream.session import Call, Gateway, Session
 from polyplex.errors import RemoteProtocolError
@@ -46,8 +46,15 @@ class LegacyHttp:
             stream = self._streams.get(session.id)
             if stream is not None:
                 stream.write(COMMENT)
-            elif not session.calls and now - session.last_used > self._idle_seconds:
+            if stream is not None or session.calls:
+                session.last_used = now
+            elif now - session.last_used > self._idle_seconds:
                 self._end(session)
+
+    @property
+    def busy(self) -> bool:
+        """True while calls are under way."""
+        return any(session.calls for session in self._sessions.values())
 
     def close(self) -> None:
         """End all sessions."""
@@ -106,7 +113,9 @@ class LegacyHttp:
         call = Call(session, message, http_call.send)
 
         def answer(call: Call, reply: Reply) -> None:
-            if reply.result is not None:
+            if reply.result is None:
+                self._gateway.closed(session)
+            else:
                 session.last_used = request.connection.since
                 self._sessions[session.id] = session
             http_call.answer(call, reply)
@@ -196,7 +205,7 @@ class LegacyHttp:
             older.end()
         self._streams[session.id] = writer
         if has_resumption(session.revision) and session.revision >= R2025_11_25:
-            writer.write(encode_event(b"", event=None, id=event_id(GENERAL, 0), retry=RETRY_MS))
+            writer.write(encode_event(b"", event=None, id=session.event_log().latest(GENERAL), retry=RETRY_MS))
         else:
             writer.write(COMMENT)
 

@@ -77,7 +77,7 @@ class Local:
         session.capabilities = _object(fields, "capabilities")
         session.client_info = _object(fields, "clientInfo")
         client = self._welcome(session)
-        await self._first_lists(client)
+        await self._first_lists(client, exactly=False)
         view = self._core.view(client)
         result: dict[str, object] = {
             "protocolVersion": session.revision,
@@ -90,7 +90,7 @@ class Local:
         return encode_json(result)
 
     async def _discover(self, call: Call, client: Client) -> bytes:
-        await self._first_lists(client)
+        await self._first_lists(client, exactly=False)
         view = self._core.view(client)
         fields: dict[str, object] = {
             "supportedVersions": list(MODERN_REVISIONS),
@@ -102,12 +102,12 @@ class Local:
         fields["_meta"] = {envelope.SERVER_INFO_KEY: Raw(self._core.info)}
         return finish(call.method, decode_fields(encode_json(fields)), DISCOVER_TTL_MS, "private")
 
-    async def _first_lists(self, client: Client) -> None:
+    async def _first_lists(self, client: Client, *, exactly: bool = True) -> None:
         """Wait a little for servers that nothing is known of yet; others join later with a list change."""
         loop = asyncio.get_running_loop()
         left = client.started + self._core.config.options.first_list_wait_seconds - loop.time()
         if left > 0:
-            await self._core.pool.known(client.binding, left)
+            await self._core.pool.known(client.binding, left, exactly=exactly)
 
     # -- lists
     async def _list(self, call: Call, client: Client) -> bytes:

@@ -53,8 +53,7 @@ class Outgoing(NamedTuple):
 async def run(core: Core, call: Call, client: Client) -> Reply:
     """Carry one routed request. Raises `RpcError`, `RemoteProtocolError` or `UpstreamError`; see `answer_failure`."""
     fields = decode_params(call.params or b"{}")
-    view = core.view(client)
-    target = resolve(view.routes, call, fields)
+    target = await locate(core, call, client, fields)
     upstream = client.upstreams.get(target.server) or await core.upstream(client, target.server)
     connection = upstream.connection or await upstream.ready()
     peer = connection.peer or upstream.peer
@@ -78,6 +77,23 @@ async def run(core: Core, call: Call, client: Client) -> Reply:
         return Reply(error=results.error_for(call.method, error, era, client.binding.era, _uri(fields)))
     result = results.result_for(call.method, reply.result, era, client.binding.era)
     return Reply(result=rewrite_result(call.method, result, upstream.naming))
+
+
+async def locate(core: Core, call: Call, client: Client, fields: Fields) -> Target:
+    """Where a request goes, once it is clear that no server which is still starting could be meant."""
+    try:
+        return resolve(core.view(client).routes, call, fields)
+    except RpcError:
+        await core.pool.server_of(_subject(call.method, fields), client.binding)
+        return resolve(core.view(client).routes, call, fields)
+
+
+def _subject(method: str, fields: Fields) -> str:
+    """The name or URI that a request is about."""
+    if method == "completion/complete":
+        fields = decode_fields(fields.get("ref", Raw(b"{}")))
+    raw = fields.get("name") or fields.get("uri")
+    return "" if raw is None else decode_text(raw)
 
 
 def resolve(routes: Routes, call: Call, fields: Fields) -> Target:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from polyplex.errors import RemoteProtocolError
-from polyplex.mux.names import public_name
+from polyplex.mux.names import public_name, server_slug
 from polyplex.mux.uris import public_uri
 from polyplex.protocol.headers import InvalidParamHeaders, ParamHeader, param_headers
 from polyplex.protocol.jsonrpc import Fields, decode_fields, decode_text, encode_json
@@ -53,6 +53,14 @@ class Naming(msgspec.Struct, frozen=True):
     def name(self, local: str) -> str:
         """The public name of a tool or prompt."""
         return public_name(self.server, local) if self.prefix else local
+
+    def may_own(self, name: str) -> bool:
+        """False where a public name or URI cannot be this server's."""
+        if not self.prefix:
+            return True
+        return name.startswith(
+            (self.name("x")[:-1], f"{server_slug(self.server)}__", f"{self.label}+", f"ui://{self.label}/")
+        )
 
     def uri(self, local: str) -> str:
         """The public form of a URI or URI template."""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from typing import Final
 
 from polyplex.config import ServerConfig
 from polyplex.errors import UpstreamUnavailable
@@ -14,6 +15,8 @@ from polyplex.transports.streamable_http import HttpEndpoint, StreamableHttpClie
 from polyplex.upstreams.connection import Connection, Handler
 from polyplex.upstreams.handshake import Identity, open_session
 
+EXIT_SECONDS: Final = 2.0
+
 
 class StdioTransport:
     """A child process as a client transport."""
@@ -23,6 +26,7 @@ class StdioTransport:
         self._on_stderr = on_stderr
         self._receiver: Receiver
         self.child: ChildProcess | None = None
+        self._unsent: list[Exchange] = []
 
     async def open(self, receiver: Receiver) -> None:
         """Start the process."""
@@ -46,7 +50,13 @@ class StdioTransport:
     def _exited(self, status: ExitStatus) -> None:
         tail = self.child.stderr_tail()[-3:] if self.child is not None else []
         said = f"; its last words: {' | '.join(tail)}" if tail else ""
+        self._fail_unsent(f"{status}{said}")
         self._receiver.closed(f"{status}{said}")
+
+    def _fail_unsent(self, reason: str) -> None:
+        unsent, self._unsent = self._unsent, []
+        for exchange in unsent:
+            self._receiver.failed(exchange, UpstreamUnavailable(self._config.name, reason))
 
     def send(
         self, frame: bytes, exchange: Exchange | None = None, headers: list[tuple[str, str]] | None = None
@@ -55,9 +65,10 @@ class StdioTransport:
         try:
             if self.child is not None:
                 self.child.write(frame)
-        except UpstreamUnavailable as error:
-            if exchange is not None:
-                self._receiver.failed(exchange, error)
+        except UpstreamUnavailable:
+            if exchange is not None:  # the exit status, which follows, says why
+                self._unsent.append(exchange)
+                asyncio.get_running_loop().call_later(EXIT_SECONDS, self._fail_unsent, "its standard input is closed")
 
     def abandon(self, exchange: Exchange) -> None:
         """Nothing to close: the answer, if it comes, is dropped."""

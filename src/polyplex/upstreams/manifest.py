@@ -17,6 +17,7 @@ from polyplex.upstreams.connection import Peer
 from polyplex.upstreams.lists import Listing
 
 log = logging.getLogger("polyplex.upstreams")
+ANY: Final = b"*"
 MAX_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -52,8 +53,9 @@ class Manifests:
         return self._folder / f"{digest}.json"
 
     def load(self, config: ServerConfig, capabilities: bytes) -> tuple[dict[str, Listing], Peer] | None:
-        """What is remembered; None where nothing usable is."""
-        path = self._path(config, capabilities)
+        """What is remembered, for these capabilities or else for any; None where nothing usable is."""
+        exact = self._path(config, capabilities)
+        path = exact if exact.exists() else self._path(config, ANY)
         try:
             if path.stat().st_size > MAX_BYTES:
                 return None
@@ -84,9 +86,10 @@ class Manifests:
             },
             peer.instructions,
         )
-        path = self._path(config, capabilities)
+        data = msgspec.json.encode(manifest)
         try:
-            await asyncio.to_thread(_replace, path, msgspec.json.encode(manifest))
+            for path in (self._path(config, capabilities), self._path(config, ANY)):
+                await asyncio.to_thread(_replace, path, data)
         except OSError as error:
             log.warning("%s: its lists cannot be remembered: %s", config.name, error)
 

@@ -39,6 +39,7 @@ class ServerPool:
         self.upstreams: dict[Key, Upstream] = {}
         self.speaks: dict[Era, bool] = {Era.MODERN: False} if config.kind == "sse" else {}
         self.base: Upstream | None = None
+        self.plain: set[bytes] = {NO_CAPABILITIES}
         self._info = info
         self._events = events
 
@@ -86,16 +87,39 @@ class ServerPool:
             await base.settled()
         return upstream or self.create(binding)
 
-    def learned(self, upstream: Upstream) -> None:
-        """A session is open: note which eras the server speaks, and offer the session under both keys it fits."""
+    def learned(self, upstream: Upstream) -> Upstream | None:
+        """A session is open: note which eras the server speaks, and offer the session under both keys it fits.
+
+        Where another session serves that key already, this one was opened to find out; the other is returned.
+        """
         peer = upstream.peer
         if peer is None:
-            return
+            return None
         wanted = upstream.key.era
         self.speaks[peer.era] = True
-        if peer.era is not wanted:
-            self.speaks[wanted] = False
-            self.upstreams.setdefault(Key(peer.era, upstream.key.capabilities, upstream.key.owner), upstream)
+        if peer.era is wanted:
+            return None
+        self.speaks[wanted] = False
+        key = Key(peer.era, upstream.key.capabilities, upstream.key.owner)
+        if peer.era is Era.MODERN:
+            # Modern servers learn of capabilities with each request, so nothing but isolation keeps clients apart.
+            shared = self.config.options.isolation in ("auto", "shared")
+            key = Key(Era.MODERN, NO_CAPABILITIES, "" if shared else upstream.key.owner)
+            if key not in self.upstreams:
+                upstream.rekey(key)
+        other = self.upstreams.setdefault(key, upstream)
+        return None if other is upstream or upstream is self.base else other
+
+    def compare(self) -> None:
+        """Note for which capabilities the server lists the same as for those of the first session."""
+        base = self.base
+        for upstream in self.all():
+            if base is None or not base.lists or not upstream.lists:
+                continue
+            if base.lists == upstream.lists:
+                self.plain.add(upstream.key.capabilities)
+            else:
+                self.plain.discard(upstream.key.capabilities)
 
     def report(self) -> dict[str, object]:
         """The state of the server, as health shows it."""
@@ -131,6 +155,7 @@ class Pool:
         self._manifests = manifests
         self._background = Background()
         self._timers: dict[Upstream, asyncio.TimerHandle] = {}
+        self._opening: dict[str, Background] = {}
         prefix = config.options.naming == "prefix"
         self.servers = {
             name: ServerPool(server, Naming(name, uri_label(name), prefix), info, self)
@@ -152,15 +177,19 @@ class Pool:
             if server.find(binding) is not None or server.speaks or server.base is None:
                 self._open_for(server, server.create(binding), binding)
             else:
-                self._background.start(self._open_later(server, binding))
+                opening = self._opening.setdefault(binding.session, Background())
+                opening.start(self._open_later(server, binding))
 
     async def _open_later(self, server: ServerPool, binding: Binding) -> None:
         self._open_for(server, await server.resolve(binding), binding)
 
     def _open_for(self, server: ServerPool, upstream: Upstream, binding: Binding) -> None:
+        """Lists that do not depend on capabilities are known from the first session: the rest can wait for a call."""
         self._use(upstream, binding)
         self._remember(server, upstream)
-        if not server.config.options.lazy and upstream.state is State.IDLE:
+        known = upstream.key.capabilities in server.plain and server.base is not None and server.base.lists
+        lazy = server.config.options.lazy or (known and upstream is not server.base)
+        if not lazy and upstream.state is State.IDLE:
             upstream.start()
 
     async def resolve(self, server: str, binding: Binding) -> Upstream:
@@ -188,6 +217,9 @@ class Pool:
 
     def release(self, session: str) -> None:
         """A client session has ended: stop what served it alone, at once or after a while."""
+        opening = self._opening.pop(session, None)
+        if opening is not None:
+            opening.cancel()
         for server in self.servers.values():
             for upstream in server.all():
                 if session not in upstream.users:
@@ -215,6 +247,8 @@ class Pool:
         """Close all sessions; returns when no child process is left."""
         for timer in self._timers.values():
             timer.cancel()
+        for opening in self._opening.values():
+            opening.cancel()
         upstreams = self.all()
         await asyncio.gather(*(upstream.stop() for upstream in upstreams), return_exceptions=True)
         await self._background.finish()
@@ -231,16 +265,25 @@ class Pool:
         candidates: Iterable[Upstream | None] = (server.base, *server.upstreams.values())
         return next((upstream for upstream in candidates if upstream is not None and upstream.lists), own)
 
-    async def known(self, binding: Binding, seconds: float) -> None:
-        """Wait until each server has been tried for a binding, unless something is known of it; at most `seconds`."""
-        waiting = [
-            upstream.settled()
+    async def known(self, binding: Binding, seconds: float, *, exactly: bool) -> None:
+        """Wait until each server has been tried, unless its lists are known; at most `seconds`.
+
+        With `exactly` they must be those for the binding's own capabilities, else any session's will do.
+        """
+        shown = [
+            (server.find(binding) or server.base) if exactly else self.seen(server, binding) or server.base
             for server in self.servers.values()
-            if (upstream := server.find(binding) or server.base) is not None
-            and not upstream.lists
-            and upstream.unsettled
         ]
+        waiting = [each.settled() for each in shown if each is not None and not each.lists and each.unsettled]
         await wait_all(waiting, seconds)
+
+    async def server_of(self, name: str, binding: Binding) -> None:
+        """A name that is not listed may be that of a server that nothing is known of yet: wait until it was tried."""
+        for server in self.servers.values():
+            upstream = server.find(binding) or server.base
+            if upstream is None or upstream.lists or not server.naming.may_own(name):
+                continue
+            await upstream.ready()
 
     # -- the events of upstreams
     async def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
@@ -257,6 +300,7 @@ class Pool:
 
     def listed(self, upstream: Upstream, members: frozenset[str]) -> None:
         """Lists of a server are known anew."""
+        self.servers[upstream.config.name].compare()
         self._events.listed(upstream, members)
         peer = upstream.peer
         if peer is not None and upstream.connection is not None:
@@ -270,5 +314,9 @@ class Pool:
     def connected(self, upstream: Upstream) -> None:
         """A session is open."""
         server = self.servers[upstream.config.name]
-        server.learned(upstream)
+        other = server.learned(upstream)
+        if other is not None:
+            other.users |= upstream.users
+            self._reap(server, upstream)
+            return
         self._events.connected(upstream)
