@@ -34,7 +34,7 @@ class ModernHttp:
         """True for requests of the modern era: by their header, or by the envelope in their body."""
         if revision is not None and revision not in LEGACY_REVISIONS:
             return True
-        return b"io.modelcontextprotocol/protocolVersion" in request.body and envelope.is_modern(request.body)
+        return envelope.is_marked(request.body) and _is_modern(request.body)
 
     def post(self, request: Request) -> None:
         """One request or notification."""
@@ -92,6 +92,14 @@ class ModernHttp:
         envelope.read_envelope(meta)
         if method in LEGACY_ONLY_METHODS:
             raise RpcError(jsonrpc.METHOD_NOT_FOUND, f"{method} does not exist in revision {LATEST_MODERN}")
+
+
+def _is_modern(body: bytes) -> bool:
+    try:
+        params = jsonrpc.decode(body).params
+    except RemoteProtocolError:
+        return False
+    return params is not UNSET and envelope.is_modern(params)
 
 
 def _error(request: Request, status: int, identifier: bytes, error: RpcError) -> None:

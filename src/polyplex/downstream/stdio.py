@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from polyplex.downstream.calls import Batch, response_frame, run_call, whole_reply
 from polyplex.downstream.session import Call, Gateway, Session
-from polyplex.errors import RemoteProtocolError
+from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.protocol import envelope, jsonrpc
 from polyplex.protocol.jsonrpc import Message
 from polyplex.protocol.revisions import LATEST_MODERN, MODERN_ONLY_METHODS, R2025_11_25, Era, allows_batches
@@ -88,17 +88,27 @@ class StdioEndpoint:
             return
         session = self._modern if _is_modern(message) else self._legacy
         if message.id is not UNSET:
-            run_call(self._gateway, Call(session, message, self._write), self._answer, self._unanswered)
+            self._request(session, message)
             return
         params = None if message.params is UNSET else bytes(message.params)
-        if message.method == "notifications/cancelled":
-            for each in (self._legacy, self._modern):
-                try:
-                    each.cancel(params)
-                except RemoteProtocolError as error:
-                    log.info("the client's cancellation is not usable: %s", error)
-        else:
-            self._gateway.notified(session, message.method, params)
+        try:
+            if message.method == "notifications/cancelled":
+                self._legacy.cancel(params)
+                self._modern.cancel(params)
+            else:
+                self._gateway.notified(session, message.method, params)
+        except RemoteProtocolError as error:
+            log.info("the client's notification is not usable: %s", error)
+
+    def _request(self, session: Session, message: Message) -> None:
+        call = Call(session, message, self._write)
+        if session is self._modern:
+            try:
+                envelope.check_params(call.params or b"{}")
+            except RpcError as error:
+                self._answer(call, Reply.failure(error.code, error.message, error.data))
+                return
+        run_call(self._gateway, call, self._answer, self._unanswered)
 
     def _answer(self, call: Call, reply: Reply) -> None:
         if reply.stream is None:

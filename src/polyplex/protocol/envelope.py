@@ -40,9 +40,18 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 def is_modern(params: bytes | Raw) -> bool:
-    """True where raw params can be those of a modern request; a cheap test before any parsing."""
-    raw = bytes(params)
-    return _MARK in raw or _ESCAPED_MARK in raw
+    """True where the `_meta` of raw params names a revision. Arguments that hold the same text are no sign of it."""
+    if not is_marked(bytes(params)):
+        return False
+    try:
+        return REVISION_KEY in decode_fields(decode_fields(params).get("_meta", Raw(b"{}")))
+    except RemoteProtocolError:
+        return False
+
+
+def is_marked(frame: bytes) -> bool:
+    """False for most frames that are not modern; a cheap test before any parsing."""
+    return _MARK in frame or _ESCAPED_MARK in frame
 
 
 def read_envelope(meta: Fields) -> Envelope:
@@ -54,6 +63,15 @@ def read_envelope(meta: Fields) -> Envelope:
         return _read_envelope(meta)
     except RemoteProtocolError as error:
         raise RpcError(INVALID_PARAMS, f"a reserved key of _meta is malformed: {error}") from None
+
+
+def check_params(params: bytes | Raw) -> None:
+    """Check the envelope in the raw params of a modern request. Raises `RpcError` as `read_envelope` does."""
+    try:
+        meta = decode_fields(decode_fields(params).get("_meta", Raw(b"{}")))
+    except RemoteProtocolError as error:
+        raise RpcError(error.code, str(error)) from None
+    read_envelope(meta)
 
 
 def _read_envelope(meta: Fields) -> Envelope:
