@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from typing import Final
 
 from msgspec import UNSET
 
@@ -15,6 +16,7 @@ from polyplex.transports.exchange import Reply
 from polyplex.transports.stdio import StdioEndpointTransport
 
 log = logging.getLogger("polyplex.downstream")
+MAX_UNREAD_BYTES: Final = 8 * 1024 * 1024
 
 
 class StdioEndpoint:
@@ -27,6 +29,7 @@ class StdioEndpoint:
         self._ended = asyncio.Event()
         self._transport = StdioEndpointTransport(self._frame, self._ended.set)
         self._readers: set[asyncio.Task[None]] = set()
+        self._pause: asyncio.Task[None] | None = None
         self._legacy.attach(self._write)
         self._modern.attach(self._write)
 
@@ -52,6 +55,15 @@ class StdioEndpoint:
 
     def _write(self, frame: bytes) -> None:
         self._transport.write(jsonrpc.one_line(frame))
+        if self._transport.buffered_bytes > MAX_UNREAD_BYTES and self._pause is None:
+            self._pause = asyncio.get_running_loop().create_task(self._wait_for_reader())
+
+    async def _wait_for_reader(self) -> None:
+        """A client that does not read what it asked for is not read from either."""
+        self._transport.pause_reading()
+        await self._transport.drain()
+        self._pause = None
+        self._transport.resume_reading()
 
     def _frame(self, frame: bytes) -> None:
         try:

@@ -104,6 +104,9 @@ class Gateway:
         if method == "notifications/initialized":
             session.ready = True
             return
+        if method == "notifications/progress":
+            self.asks.progress(params)
+            return
         client: Client | None = session.context
         if client is not None and method == "notifications/roots/list_changed":
             for upstream in dict.fromkeys(client.upstreams.values()):

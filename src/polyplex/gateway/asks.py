@@ -11,9 +11,11 @@ from polyplex.downstream.session import Call, Send, Session
 from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.gateway.client import Client, call_of
 from polyplex.gateway.core import Core
-from polyplex.protocol.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, decode_fields, decode_text
+from polyplex.protocol.bridge.requests import read_meta, with_meta
+from polyplex.protocol.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, decode_fields, decode_text, encode_json
 from polyplex.protocol.revisions import ASK_METHODS, Era
 from polyplex.transports.exchange import Exchange, Reply
+from polyplex.upstreams.connection import request_id
 from polyplex.upstreams.upstream import Upstream
 
 log = logging.getLogger("polyplex.gateway")
@@ -26,6 +28,7 @@ class Asks:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._tokens: dict[bytes, tuple[Upstream, bytes]] = {}
         self._elicitations: OrderedDict[tuple[str, str], tuple[str, Call | None]] = OrderedDict()
 
     async def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
@@ -37,11 +40,35 @@ class Asks:
         if method == "elicitation/create":
             self._remember(upstream, params, client.session, call)
         send = self._way(client.session, call)
+        token, params = self._own_token(upstream, params)
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 return await client.session.ask(method, params, send)
         except TimeoutError:
             raise RpcError(INVALID_REQUEST, f"the client did not answer within {ASK_SECONDS:g} s") from None
+        finally:
+            self._tokens.pop(token, None)
+
+    def _own_token(self, upstream: Upstream, params: bytes | None) -> tuple[bytes, bytes | None]:
+        """A progress token of ours for an ask that wants progress: two servers may have chosen the same."""
+        if params is None or b'"progressToken"' not in params:
+            return b"", params
+        fields = decode_fields(params)
+        meta = read_meta(fields)
+        theirs = meta.get("progressToken")
+        if theirs is None:
+            return b"", params
+        token = request_id()
+        self._tokens[token] = (upstream, bytes(theirs))
+        return token, encode_json(with_meta(fields, meta | {"progressToken": Raw(token)}))
+
+    def progress(self, params: bytes | None) -> None:
+        """A client reports progress on an ask: tell the server that asked, with its own token."""
+        fields = decode_fields(params or b"{}")
+        known = self._tokens.get(bytes(fields.get("progressToken", Raw(b""))))
+        connection = None if known is None else known[0].connection
+        if known is not None and connection is not None:
+            connection.notify("notifications/progress", encode_json(fields | {"progressToken": Raw(known[1])}))
 
     def _attribute(self, upstream: Upstream, exchange: Exchange | None, method: str) -> tuple[Client, Call | None]:
         call = None if exchange is None else call_of(exchange.context)

@@ -112,7 +112,7 @@ class Listens:
             try:
                 target = read_target(self._core.view(client).routes, stream.call, uri)
                 upstream = await self._core.upstream(client, target.server)
-                await self._subscriptions.add(upstream, target.local, stream.name, stream.send)
+                await self._subscriptions.add(upstream, target.local, stream.name, stream.send, uri)
             except (RpcError, UpstreamError, RemoteProtocolError) as error:
                 log.info("a subscription to %s is not honoured: %s", uri, error)
                 continue

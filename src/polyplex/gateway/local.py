@@ -133,7 +133,7 @@ class Local:
         uri = decode_text(decode_fields(call.params or b"{}").get("uri", Raw(b"null")))
         target = read_target(self._core.view(client).routes, call, uri)
         upstream = await self._core.upstream(client, target.server)
-        await self._subscriptions.add(upstream, target.local, call.session.id, call.session.send)
+        await self._subscriptions.add(upstream, target.local, call.session.id, call.session.send, uri)
         return b"{}"
 
     async def _unsubscribe(self, call: Call, client: Client) -> bytes:

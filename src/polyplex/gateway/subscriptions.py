@@ -32,7 +32,7 @@ class _Subscribed:
     """The subscriptions on one server session; `listen` is the stream that carries them where the server is modern."""
 
     def __init__(self) -> None:
-        self.uris: dict[str, dict[str, Send]] = {}
+        self.uris: dict[str, dict[str, tuple[Send, str]]] = {}
         self.listen: Exchange | None = None
         self.lock = asyncio.Lock()
 
@@ -51,17 +51,20 @@ class Subscriptions:
         self._by_upstream: dict[Upstream, _Subscribed] = {}
         self._background = Background()
 
-    async def add(self, upstream: Upstream, uri: str, subscriber: str, send: Send) -> None:
-        """Subscribe to a server's own URI. Raises `RpcError` or `UpstreamError` where the server refuses."""
+    async def add(self, upstream: Upstream, uri: str, subscriber: str, send: Send, spelling: str) -> None:
+        """Subscribe to a server's own URI; updates carry the subscriber's `spelling` of it.
+
+        Raises `RpcError` or `UpstreamError` where the server refuses.
+        """
         subscribed = self._by_upstream.setdefault(upstream, _Subscribed())
         async with subscribed.lock:
             senders = subscribed.uris.get(uri)
             if senders is not None:
-                senders[subscriber] = send
+                senders[subscriber] = (send, spelling)
                 return
             if len(subscribed.uris) >= MAX_URIS:
                 raise RpcError(INTERNAL_ERROR, f"too many subscriptions on {upstream.config.name!r}")
-            subscribed.uris[uri] = {subscriber: send}
+            subscribed.uris[uri] = {subscriber: (send, spelling)}
             try:
                 await self._change(upstream, subscribed, "resources/subscribe", uri)
             except BaseException:
@@ -162,12 +165,12 @@ class Subscriptions:
             return
         meta = decode_fields(fields["_meta"]) if b'"_meta"' in params and "_meta" in fields else {}
         kept = {key: value for key, value in meta.items() if not key.startswith("io.modelcontextprotocol/")}
-        fields["uri"] = Raw(encode_json(upstream.naming.uri(local)))
         fields.pop("_meta", None)
         if kept:
             fields["_meta"] = Raw(encode_json(kept))
-        frame = notification("notifications/resources/updated", encode_json(fields))
         for uri, senders in list(subscribed.uris.items()):
             if local == uri or local.startswith(uri.rstrip("/") + "/"):
-                for send in list(senders.values()):
-                    send(frame)
+                for send, spelling in list(senders.values()):
+                    public = spelling if local == uri else upstream.naming.uri(local)
+                    named = fields | {"uri": Raw(encode_json(public))}
+                    send(notification("notifications/resources/updated", encode_json(named)))

@@ -309,18 +309,21 @@ class Connection:
 
     def failed(self, exchange: Exchange, error: UpstreamError) -> None:
         """An exchange failed by itself; where nothing could be sent at all, the session is over."""
-        if self.in_flight.pop(exchange.id, None) is not None:
-            exchange.fail(error)
+        known = self.in_flight.pop(exchange.id, None) is not None
         if isinstance(error, UpstreamUnavailable) and self.peer is not None and self.open:
             self.closed(error.message)
+        if known:  # last: whoever waits may go on at once, and must find the session as it is now
+            exchange.fail(error)
 
     def session_lost(self, exchange: Exchange | None) -> None:
         """The server forgot the session: the exchange was not carried out, and a new session is needed."""
-        if exchange is not None and self.in_flight.pop(exchange.id, None) is not None:
-            exchange.fail(UpstreamUnavailable(self.server, "the server no longer knows the session"))
+        reason = "the server no longer knows the session"
+        known = exchange is not None and self.in_flight.pop(exchange.id, None) is not None
         if self.open and self.peer is not None:
             self.open = False
-            self._handler.lost("the server no longer knows the session")
+            self._handler.lost(reason)
+        if exchange is not None and known:
+            exchange.fail(UpstreamUnavailable(self.server, reason))
 
     def suspended(self, exchange: Exchange, retry_ms: int) -> None:
         """The server wants to be polled for the rest of an exchange."""

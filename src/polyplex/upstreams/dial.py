@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from polyplex.config import ServerConfig
-from polyplex.errors import UpstreamUnavailable
+from polyplex.errors import UpstreamRefused, UpstreamUnavailable
 from polyplex.protocol.revisions import Era
 from polyplex.transports.exchange import ClientTransport, Exchange, Receiver
 from polyplex.transports.sse import SseClient
@@ -16,6 +16,7 @@ from polyplex.upstreams.connection import Connection, Handler
 from polyplex.upstreams.handshake import Identity, open_session
 
 EXIT_SECONDS: Final = 2.0
+MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
 
 
 class StdioTransport:
@@ -62,9 +63,15 @@ class StdioTransport:
         self, frame: bytes, exchange: Exchange | None = None, headers: list[tuple[str, str]] | None = None
     ) -> None:
         """Write a frame to its standard input."""
+        child = self.child
+        if child is not None and child.buffered_bytes > MAX_UNREAD_BYTES:
+            if exchange is not None:
+                reason = f"it does not read its input; {child.buffered_bytes >> 20} MiB wait to be written"
+                self._receiver.failed(exchange, UpstreamRefused(self._config.name, reason))
+            return
         try:
-            if self.child is not None:
-                self.child.write(frame)
+            if child is not None:
+                child.write(frame)
         except UpstreamUnavailable:
             if exchange is not None:  # the exit status, which follows, says why
                 self._unsent.append(exchange)

@@ -94,8 +94,10 @@ async def _race(
                     return task.result()
                 except RpcError as error:
                     errors.append(f"{error.code}: {error.message}")
-                except (UpstreamError, RemoteProtocolError) as error:
-                    errors.append(getattr(error, "message", str(error)))
+                except UpstreamError as error:
+                    errors.append(error.message)
+                except (RemoteProtocolError, msgspec.DecodeError) as error:
+                    errors.append(f"its answer is not usable: {error}")
         return None
     finally:
         for task in running:

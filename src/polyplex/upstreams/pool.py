@@ -227,13 +227,19 @@ class Pool:
                 upstream.users.discard(session)
                 if upstream.key.owner == f"session:{session}":
                     self._reap(server, upstream)
-                elif not upstream.users and upstream is not server.base and upstream not in self._timers:
-                    loop = asyncio.get_running_loop()
-                    self._timers[upstream] = loop.call_later(REAP_SECONDS, self._reap_unused, server, upstream)
+                elif not upstream.users and upstream is not server.base:
+                    self._reap_later(server, upstream)
+
+    def _reap_later(self, server: ServerPool, upstream: Upstream) -> None:
+        if upstream not in self._timers:
+            loop = asyncio.get_running_loop()
+            self._timers[upstream] = loop.call_later(REAP_SECONDS, self._reap_unused, server, upstream)
 
     def _reap_unused(self, server: ServerPool, upstream: Upstream) -> None:
         self._timers.pop(upstream, None)
-        if not upstream.users:
+        if upstream.busy:
+            self._reap_later(server, upstream)
+        elif not upstream.users:
             self._reap(server, upstream)
 
     def _reap(self, server: ServerPool, upstream: Upstream) -> None:
@@ -317,6 +323,6 @@ class Pool:
         other = server.learned(upstream)
         if other is not None:
             other.users |= upstream.users
-            self._reap(server, upstream)
-            return
+            upstream.users.clear()
+            self._reap_later(server, upstream)
         self._events.connected(upstream)

@@ -275,7 +275,7 @@ class Upstream:
                     await self._lost.wait()
             except TimeoutError:
                 connection = self.connection
-                if connection is None or connection.in_flight or idle is None:
+                if connection is None or self.busy or idle is None:
                     continue
                 if loop.time() - connection.last_used >= idle and not self._wake.is_set():
                     self.connection = None
@@ -287,6 +287,12 @@ class Upstream:
             if connection is not None:
                 await connection.close(self.error or "the connection was lost")
             return self.error or "the connection was lost"
+
+    @property
+    def busy(self) -> bool:
+        """True while more is under way than our own stream of notifications."""
+        in_flight = {} if self.connection is None else self.connection.in_flight
+        return any(exchange is not self._listener for exchange in in_flight.values())
 
     # -- calls
     async def call(
