@@ -11,12 +11,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 SERVERS = (("streamableHttp", "EVERYTHING_HTTP_PORT", "3001"), ("sse", "EVERYTHING_SSE_PORT", "3002"))
 PACKAGE = "@modelcontextprotocol/server-everything"
 START_SECONDS = 120
 STOP_SECONDS = 5
+pause = threading.Event()
 
 
 def main() -> int:
@@ -38,7 +40,7 @@ def main() -> int:
             await_port(server, mode, int(port))
         print("ready: " + ", ".join(f"{mode} on port {port}" for mode, port in ports.items()), flush=True)
         while all(server.poll() is None for server in started):
-            time.sleep(0.5)
+            pause.wait(0.5)
         print("a server has ended", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -57,7 +59,7 @@ def await_port(server: "subprocess.Popen[bytes]", mode: str, port: int) -> None:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
         except OSError:
-            time.sleep(0.1)
+            pause.wait(0.1)
         else:
             return
     sys.exit(f"{mode} does not accept connections on port {port} after {START_SECONDS} s")

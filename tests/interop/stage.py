@@ -49,6 +49,7 @@ class Stage:
     page: str
     servers: tuple[str, ...]
     address: str
+    lazy_address: str
     environment: Mapping[str, str]
 
     @property
@@ -56,12 +57,25 @@ class Stage:
         """The configuration that polyplex serves."""
         return self.example / "all.json"
 
+    @property
+    def example_config(self) -> Path:
+        """The example's own configuration, unchanged."""
+        return self.example / "polyplex.json"
+
+    @property
+    def lazy_config(self) -> Path:
+        """The same servers, started on first use."""
+        return self.example / "lazy.json"
+
     def target(self, transport: TransportName, *, lazy: bool = False) -> Target:
-        """Where a client finds polyplex; `lazy` is for stdio, where it starts each server on first use only."""
+        """Where a client finds polyplex. `lazy` finds one that starts servers on first use: for clients that
+        connect anew for each request, and declare roots, so that all stdio servers would start for each request.
+        """
         if transport == "stdio":
-            config = self.example / "lazy.json" if lazy else self.config
+            config = self.lazy_config if lazy else self.config
             return Target("stdio", command=(*self._as_here(), "serve", "--config", str(config), "--stdio"))
-        return Target(transport, url=f"http://{self.address}/{'mcp' if transport == 'http' else 'sse'}")
+        address = self.lazy_address if lazy else self.address
+        return Target(transport, url=f"http://{address}/{'mcp' if transport == 'http' else 'sse'}")
 
     def _as_here(self) -> tuple[str, ...]:
         """polyplex with the environment of the stage, whatever a client hands to the process that it starts."""
@@ -99,9 +113,11 @@ def running_stage(folder: Path, python_peers: Mapping[str, Path], node_peers: Ma
         }
         servers = _write_configs(example, folder, urls)
         page = stack.enter_context(_serving_page())
-        address = f"127.0.0.1:{_free_port()}"
-        stage = Stage(folder, folder / "repository", example, page, servers, address, environment)
-        stack.enter_context(_serving_polyplex(stage))
+        address, lazy_address = (f"127.0.0.1:{_free_port()}" for _ in range(2))
+        stage = Stage(folder, folder / "repository", example, page, servers, address, lazy_address, environment)
+        # The second finds on disk what the first has learned of the servers.
+        stack.enter_context(_serving_polyplex(stage, stage.config, stage.address))
+        stack.enter_context(_serving_polyplex(stage, stage.lazy_config, stage.lazy_address))
         yield stage
 
 
@@ -173,13 +189,13 @@ def _running(command: list[str], log: Path, environment: Mapping[str, str]) -> G
 
 
 @contextmanager
-def _serving_polyplex(stage: Stage) -> Generator[None]:
-    log = stage.folder / "polyplex.log"
-    command = [sys.executable, "-m", "polyplex", "serve", "--config", str(stage.config), "--http", stage.address]
+def _serving_polyplex(stage: Stage, config: Path, address: str) -> Generator[None]:
+    log = stage.folder / f"polyplex-{config.stem}.log"
+    command = [sys.executable, "-m", "polyplex", "serve", "--config", str(config), "--http", address]
     with log.open("w", encoding="utf-8") as errors:
         process = subprocess.Popen(command, env=stage.environment, stdin=subprocess.DEVNULL, stderr=errors)
     try:
-        _await_ready(process, f"http://{stage.address}/readyz", log)
+        _await_ready(process, f"http://{address}/readyz", log)
         yield
     finally:
         _end(process)

@@ -5,10 +5,12 @@ Each test is one client on one transport. What it asks is in checks.py; every ro
 
 import asyncio
 import itertools
+import json
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -34,8 +36,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
 ]
 LIST_SECONDS = 30
+INSPECTORS = 2
 _numbers = itertools.count(100)
 
+Answer = TypeVar("Answer")
 Connect = Callable[[Target, Era, Path, Mapping[str, Path]], AbstractAsyncContextManager[FullClient]]
 
 
@@ -114,10 +118,34 @@ async def test_the_inspector_gets_an_answer_from_every_server(
     era: Era,
     transport: TransportName,
 ) -> None:
+    """One request a process, so only one tool of each server, and some of the rest; a few processes at once."""
     target = stage.target(transport, lazy=True)
     client = node_clients.InspectorClient(target, era, tmp_path / "client.log", node_peers)
+    key = f"inspector-{era}-{transport}-{os.getpid()}"
+    at_once = asyncio.Semaphore(INSPECTORS)
+
+    async def limited(answer: Awaitable[Answer]) -> Answer:
+        async with at_once:
+            return await answer
+
     await check_lists(client, subtests)
-    await check_basics(client, stage, f"inspector-{era}-{transport}-{os.getpid()}", subtests)
+    async with asyncio.TaskGroup() as tasks:
+        questions = {question.server: question for question in reversed(checks.QUESTIONS)}.values()
+        calls = [
+            (question, tasks.create_task(limited(client.call(question.name, question.arguments(stage, key)))))
+            for question in questions
+        ]
+        reads = [(row, tasks.create_task(limited(client.read(row[0])))) for row in checks.RESOURCES[::6]]
+        prompts = [(row, tasks.create_task(limited(client.prompt(*row[:2])))) for row in checks.PROMPTS[::4]]
+    for question, call in calls:
+        with subtests.test("tool", name=question.name):
+            assert question.holds(stage, key) in checks.text_of(await call)
+    for (uri, text), read in reads:
+        with subtests.test("resource", uri=uri):
+            assert text in checks.text_of(await read)
+    for (name, _, text), prompt in prompts:
+        with subtests.test("prompt", name=name):
+            assert text in checks.text_of(await prompt)
 
 
 async def check_lists(client: BasicClient, subtests: pytest.Subtests) -> None:
@@ -223,6 +251,7 @@ def _of(uri: str) -> Callable[[Json], bool]:
 
 async def toggled(client: FullClient, server: str, wanted: str) -> None:
     """Turn the simulated updates of a server on or off, whatever they were before."""
+    said = ""
     for _ in range(2):
         said = checks.text_of(await client.call(f"{server}__toggle-subscriber-updates", {}))
         if said.startswith(wanted):
@@ -260,5 +289,15 @@ async def until_listed(client: FullClient, names: set[str]) -> None:
             await client.notices.wait("notifications/tools/list_changed", since=seen)
 
 
-async def test_the_clients_of_a_run_are_really_different(stage: Stage) -> None:
-    """`polyplex tools` lists the tools of every server too."""
+def test_the_command_line_lists_and_calls_the_example_as_it_is(stage: Stage) -> None:
+    example = json.loads(stage.example_config.read_text(encoding="utf-8"))["mcpServers"]
+    assert len(example) == 8
+    assert {server.get("type", "stdio") for server in example.values()} == {"stdio", "http", "sse"}
+    listed = stage.polyplex("tools", "--config", str(stage.example_config), "--json")
+    assert listed.returncode == 0, listed.stderr
+    assert {checks.owner("tools", tool) for tool in json.loads(listed.stdout)} == set(example)
+    called = stage.polyplex(
+        *("call", "everything-sse__echo", '{"message": "from the shell"}', "--config", str(stage.example_config))
+    )
+    assert called.returncode == 0, called.stderr
+    assert "Echo: from the shell" in called.stdout

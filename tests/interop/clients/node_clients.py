@@ -132,7 +132,7 @@ class InspectorClient:
         self._errors = errors
         self._command = [str(peers["node"]), str(peers["mcp-inspector"]), "--cli"]
         if target.transport == "stdio":
-            self._target = [*target.command]
+            self._target = ["--", *target.command]
         else:
             self._target = ["--server-url", target.url, "--transport", target.transport]
         self._options = ["--protocol-era", era, "--format", "json", "--connect-timeout", str(ANSWER_SECONDS * 1000)]
@@ -153,7 +153,7 @@ class InspectorClient:
             await _ended(process)
         if process.returncode:
             raise ClientError(f"{method} exits with {process.returncode}: {output.decode()} (see {self._errors})")
-        return json.loads(output)
+        return json.loads(output)["result"]
 
     async def listed(self, kind: Kind) -> list[Json]:
         return (await self._run(METHODS[kind]))[kind]
