@@ -1,4 +1,4 @@
-"""`script.Script` behind Streamable HTTP, in the test's own process: each request is answered by a stream of its own."""
+"""`script.Script` behind Streamable HTTP, in the test's own process; each request is answered by its own stream."""
 
 import asyncio
 import json
@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.interaction.script import Json, Script
 
+TEST_SERVER = "scripted HTTP server"
 REASONS = {200: "OK", 202: "Accepted", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
 
 
@@ -27,6 +28,7 @@ class ScriptedHttp:
         self._stream: asyncio.StreamWriter | None = None
         self._server: asyncio.Server | None = None
         self._handlers: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
 
     def _general(self, message: Json) -> None:
         if self._stream is not None:
@@ -42,9 +44,9 @@ class ScriptedHttp:
         """Close the address and every connection."""
         if self._server is not None:
             self._server.close()
-        for task in list(self._handlers):
-            task.cancel()
-        await asyncio.gather(*self._handlers, return_exceptions=True)
+        for writer in list(self._writers):
+            writer.transport.abort()
+        await asyncio.gather(*self._handlers)
 
     def forget(self) -> None:
         """Forget all sessions: from now on they get a 404."""
@@ -53,7 +55,9 @@ class ScriptedHttp:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        task.set_name(TEST_SERVER)
         self._handlers.add(task)
+        self._writers.add(writer)
         try:
             while await self._exchange(reader, writer):
                 pass
@@ -61,6 +65,7 @@ class ScriptedHttp:
             pass
         finally:
             self._handlers.discard(task)
+            self._writers.discard(writer)
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
@@ -111,8 +116,9 @@ class ScriptedHttp:
                 answered.set()
 
         self.script.receive(message, send)
-        wait = asyncio.ensure_future(answered.wait())
-        gone = asyncio.ensure_future(reader.read(1))
+        loop = asyncio.get_running_loop()
+        wait = loop.create_task(answered.wait(), name=TEST_SERVER)
+        gone = loop.create_task(reader.read(1), name=TEST_SERVER)
         try:
             await asyncio.wait((wait, gone), return_when=asyncio.FIRST_COMPLETED)
             if not answered.is_set():

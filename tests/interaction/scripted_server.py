@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from script import Script  # noqa: E402  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
+from script import Script  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
 
 
 class Stdio:

@@ -20,6 +20,7 @@ from polyplex.protocol.jsonrpc import Message
 from polyplex.protocol.revisions import LATEST_LEGACY, LATEST_MODERN, Era
 from polyplex.transports.exchange import Reply
 from polyplex.upstreams.upstream import State, Upstream
+from tests.interaction.scripted_http import TEST_SERVER
 from tests.process.children import gone
 
 Json = dict[str, Any]
@@ -288,7 +289,7 @@ class Stage:
             for client in self.clients:
                 client.close()
             await self.gateway.stop()
-        left = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+        left = {task for task in asyncio.all_tasks() if task.get_name() != TEST_SERVER} - {asyncio.current_task()}
         if left:
             _, left = await asyncio.wait(left, timeout=DEADLINE_SECONDS)
         assert not left, f"tasks left behind: {left}"

@@ -207,12 +207,16 @@ class Upstream:
                 continue
             self.restarts += 1
             if self._backoff.failures:
-                await self._wait_after(reason)
+                await self._wait_after(reason, tried=False)
             else:
                 self._backoff.failures = 1
                 log.warning("%s: %s; connecting again", self.config.name, reason)
 
-    async def _wait_after(self, reason: str) -> None:
+    async def _wait_after(self, reason: str, *, tried: bool = True) -> None:
+        """Wait for the next attempt; a call that comes meanwhile starts it at once, unless the breaker is open.
+
+        Who waits already is told of the failure where an attempt was `tried`, else that attempt is still to come.
+        """
         delay = self._backoff.failed()
         self.error = reason
         self.retry_at = asyncio.get_running_loop().time() + delay
@@ -220,7 +224,8 @@ class Upstream:
         level = logging.DEBUG if reason == self._complained else logging.WARNING
         self._complained = reason
         log.log(level, "%s: %s; trying again in %.1f s", self.config.name, reason, delay)
-        self._settle()
+        if tried or self._backoff.breaker_open:
+            self._settle()
         if self._backoff.breaker_open:
             self._wake.clear()
             await asyncio.sleep(delay)
