@@ -130,8 +130,13 @@ class FastMcpClient(_PythonClient):
 
 
 @asynccontextmanager
-async def python_sdk(target: Target, era: Era, errors: Path) -> AsyncGenerator[PythonSdkClient]:
-    """Connect with the official SDK; the stderr of a spawned polyplex goes to the file `errors`."""
+async def python_sdk(
+    target: Target, era: Era, errors: Path, sampled: str = SAMPLED_TEXT
+) -> AsyncGenerator[PythonSdkClient]:
+    """Connect with the official SDK, answering to sampling with `sampled`.
+
+    The stderr of a spawned polyplex goes to the file `errors`.
+    """
     notices = Notices()
     async with AsyncExitStack() as stack:
         server: Any = target.url
@@ -145,7 +150,7 @@ async def python_sdk(target: Target, era: Era, errors: Path) -> AsyncGenerator[P
             server,
             read_timeout_seconds=CALL_SECONDS,
             mode="legacy" if era == "legacy" else LATEST_MODERN_VERSION,
-            sampling_callback=_sample,
+            sampling_callback=_sampler(sampled),
             elicitation_callback=_elicit,
             list_roots_callback=_roots if target.roots else None,
             logging_callback=_logger(notices),
@@ -203,10 +208,12 @@ def _reference(ref: Json) -> types.PromptReference | types.ResourceTemplateRefer
     return types.ResourceTemplateReference(type="ref/resource", uri=ref["uri"])
 
 
-async def _sample(*_: object, **__: object) -> types.CreateMessageResult:
-    return types.CreateMessageResult(
-        role="assistant", model="interop", content=types.TextContent(type="text", text=SAMPLED_TEXT)
-    )
+def _sampler(text: str) -> Any:
+    async def sample(*_: object, **__: object) -> types.CreateMessageResult:
+        content = types.TextContent(type="text", text=text)
+        return types.CreateMessageResult(role="assistant", model="interop", content=content)
+
+    return sample
 
 
 async def _elicit(*_: object, **__: object) -> types.ElicitResult:
