@@ -20,6 +20,7 @@ from polyplex.protocol.jsonrpc import METHOD_NOT_FOUND, decode_fields, decode_te
 from polyplex.protocol.revisions import ROUTED_METHODS, Era
 from polyplex.transports.background import wait_all
 from polyplex.transports.exchange import Exchange, Reply
+from polyplex.upstreams.connection import Asking
 from polyplex.upstreams.pool import Binding
 from polyplex.upstreams.upstream import Upstream
 
@@ -121,9 +122,9 @@ class Gateway:
             self.core.pool.release(session.id)
 
     # -- what upstreams call
-    async def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
+    def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Asking:
         """A server asks."""
-        return await self.asks.ask(upstream, exchange, method, params)
+        return self.asks.ask(upstream, exchange, method, params)
 
     def notified_by(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> None:
         """A server notifies."""

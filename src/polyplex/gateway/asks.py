@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections import OrderedDict
+from functools import partial
 from typing import Final
 
 from msgspec import Raw
@@ -15,7 +16,7 @@ from polyplex.protocol.bridge.requests import read_meta, with_meta
 from polyplex.protocol.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, decode_fields, decode_text, encode_json
 from polyplex.protocol.revisions import ASK_METHODS, Era
 from polyplex.transports.exchange import Exchange, Reply
-from polyplex.upstreams.connection import request_id
+from polyplex.upstreams.connection import Asking, request_id
 from polyplex.upstreams.upstream import Upstream
 
 log = logging.getLogger("polyplex.gateway")
@@ -31,8 +32,11 @@ class Asks:
         self._tokens: dict[bytes, tuple[Upstream, bytes]] = {}
         self._elicitations: OrderedDict[tuple[str, str], tuple[str, Call | None]] = OrderedDict()
 
-    async def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
-        """Ask the client. Raises `RpcError` where there is not exactly one, or it cannot answer."""
+    def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Asking:
+        """Find the client now, before another call can begin or end, and ask it by what is returned.
+
+        Raises `RpcError` where there is not exactly one, or it cannot answer.
+        """
         client, call = self._attribute(upstream, exchange, method)
         capability = ASK_METHODS[method]
         if not client.can(capability):
@@ -40,10 +44,15 @@ class Asks:
         if method == "elicitation/create":
             self._remember(upstream, params, client.session, call)
         send = self._way(client.session, call)
+        return partial(self._await_answer, upstream, client.session, method, params, send)
+
+    async def _await_answer(
+        self, upstream: Upstream, session: Session, method: str, params: bytes | None, send: Send
+    ) -> Reply:
         token, params = self._own_token(upstream, params)
         try:
             async with asyncio.timeout(ASK_SECONDS):
-                return await client.session.ask(method, params, send)
+                return await session.ask(method, params, send)
         except TimeoutError:
             raise RpcError(INVALID_REQUEST, f"the client did not answer within {ASK_SECONDS:g} s") from None
         finally:

@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 import logging
-from typing import Final, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol
 
 from msgspec import UNSET, Raw
 
@@ -29,11 +30,15 @@ _ids: Final = itertools.count(1)
 _SUBSCRIPTION: Final = SUBSCRIPTION_KEY.encode()
 
 
+# Asks whoever was found to be the one, and waits for the answer. Raises `RpcError`.
+Asking = Callable[[], Coroutine[Any, Any, Reply]]
+
+
 class Handler(Protocol):
     """What a connection calls."""
 
-    async def ask(self, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
-        """The server asks its client. Raises `RpcError` where nobody can answer."""
+    def ask(self, exchange: Exchange | None, method: str, params: bytes | None) -> Asking:
+        """The server asks its client: whom, is decided now. Raises `RpcError` where nobody can be asked."""
         ...
 
     def notified(self, exchange: Exchange | None, method: str, params: bytes | None) -> None:
@@ -251,17 +256,22 @@ class Connection:
             self.transport.send(jsonrpc.error_response(identifier, error))
             return
         params = None if raw is UNSET else bytes(raw)  # pyright: ignore[reportArgumentType, reportCallIssue]
-        task = self._loop.create_task(self._answer(identifier, hint, method, params))
-        self._asks[identifier] = task
+        try:
+            asking = self._handler.ask(hint, method, params)
+        except (RpcError, RemoteProtocolError) as error:
+            failure = jsonrpc.error_object(error.code, str(error), getattr(error, "data", None))
+            self.transport.send(jsonrpc.error_response(identifier, failure))
+            return
+        self._asks[identifier] = self._loop.create_task(self._answer(identifier, hint, asking))
 
-    async def _answer(self, identifier: bytes, hint: Exchange | None, method: str, params: bytes | None) -> None:
+    async def _answer(self, identifier: bytes, hint: Exchange | None, asking: Asking) -> None:
         """Have an ask answered. The call that waits for it does not time out meanwhile: a human may be reading."""
         waiting = list(self.in_flight.values()) if hint is None else [hint]
         held = [(exchange, exchange.deadline) for exchange in waiting if exchange.deadline]
         for exchange, _ in held:
             exchange.deadline = exchange.last_deadline
         try:
-            reply = await self._handler.ask(hint, method, params)
+            reply = await asking()
         except RpcError as error:
             reply = Reply.failure(error.code, error.message, error.data)
         finally:

@@ -12,7 +12,8 @@ from polyplex.mux.entries import Naming
 from polyplex.mux.uris import uri_label
 from polyplex.protocol.revisions import Era
 from polyplex.transports.background import Background, wait_all
-from polyplex.transports.exchange import Exchange, Reply
+from polyplex.transports.exchange import Exchange
+from polyplex.upstreams.connection import Asking
 from polyplex.upstreams.manifest import Manifests
 from polyplex.upstreams.upstream import Events, Key, State, Upstream
 
@@ -292,9 +293,9 @@ class Pool:
             await upstream.ready()
 
     # -- the events of upstreams
-    async def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
+    def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Asking:
         """The server asks."""
-        return await self._events.ask(upstream, exchange, method, params)
+        return self._events.ask(upstream, exchange, method, params)
 
     def notified_by(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> None:
         """The server notifies."""

@@ -16,7 +16,7 @@ from polyplex.protocol.jsonrpc import encode_json
 from polyplex.protocol.revisions import LIST_METHODS, Era
 from polyplex.transports.background import Background
 from polyplex.transports.exchange import Exchange, Reply
-from polyplex.upstreams.connection import Connection, Peer
+from polyplex.upstreams.connection import Asking, Connection, Peer
 from polyplex.upstreams.dial import connect
 from polyplex.upstreams.handshake import Identity
 from polyplex.upstreams.lists import Listing, fetch_list, offers
@@ -51,8 +51,8 @@ class Key(msgspec.Struct, frozen=True):
 class Events(Protocol):
     """What an upstream calls; the gateway implements it."""
 
-    async def ask(self, upstream: "Upstream", exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
-        """The server asks. Raises `RpcError` where nobody can answer."""
+    def ask(self, upstream: "Upstream", exchange: Exchange | None, method: str, params: bytes | None) -> Asking:
+        """The server asks: whom, is decided now. Raises `RpcError` where nobody can be asked."""
         ...
 
     def notified_by(self, upstream: "Upstream", exchange: Exchange | None, method: str, params: bytes | None) -> None:
@@ -457,9 +457,9 @@ class Upstream:
             self.changed(frozenset(LIST_METHODS.values()))
 
     # -- the handler interface of connections
-    async def ask(self, exchange: Exchange | None, method: str, params: bytes | None) -> Reply:
+    def ask(self, exchange: Exchange | None, method: str, params: bytes | None) -> Asking:
         """The server asks its client."""
-        return await self._events.ask(self, exchange, method, params)
+        return self._events.ask(self, exchange, method, params)
 
     def notified(self, exchange: Exchange | None, method: str, params: bytes | None) -> None:
         """The server notifies."""
