@@ -53,7 +53,11 @@ class Outgoing(NamedTuple):
 async def run(core: Core, call: Call, client: Client) -> Reply:
     """Carry one routed request. Raises `RpcError`, `RemoteProtocolError` or `UpstreamError`; see `answer_failure`."""
     fields = decode_params(call.params or b"{}")
-    target = await locate(core, call, client, fields)
+    try:
+        target = resolve(core.view(client).routes, call, fields)
+    except RpcError:  # a server that is still starting may be meant
+        await core.pool.server_of(_subject(call.method, fields), client.binding)
+        target = resolve(core.view(client).routes, call, fields)
     upstream = client.upstreams.get(target.server) or await core.upstream(client, target.server)
     connection = upstream.connection or await upstream.ready()
     peer = connection.peer or upstream.peer
@@ -77,15 +81,6 @@ async def run(core: Core, call: Call, client: Client) -> Reply:
         return Reply(error=results.error_for(call.method, error, era, client.binding.era, _uri(fields)))
     result = results.result_for(call.method, reply.result, era, client.binding.era)
     return Reply(result=rewrite_result(call.method, result, upstream.naming))
-
-
-async def locate(core: Core, call: Call, client: Client, fields: Fields) -> Target:
-    """Where a request goes, once it is clear that no server which is still starting could be meant."""
-    try:
-        return resolve(core.view(client).routes, call, fields)
-    except RpcError:
-        await core.pool.server_of(_subject(call.method, fields), client.binding)
-        return resolve(core.view(client).routes, call, fields)
 
 
 def _subject(method: str, fields: Fields) -> str:

@@ -11,6 +11,7 @@ from typing import Final, Protocol, cast
 
 import httptools
 
+from polyplex.transports.heads import SMALL_BYTES, HeadCache
 from polyplex.transports.proxy import Route, open_tunnel
 
 RECEIVE_BYTES: Final = 256 * 1024
@@ -64,6 +65,9 @@ class Connection(asyncio.BufferedProtocol):
         self._pool = pool
         self._transport: asyncio.Transport | None = None
         self._sink: Sink | None = None
+        self._heads: HeadCache[tuple[int, dict[bytes, bytes]]] = HeadCache()
+        self._unread = False
+        self._whole_message = b""
         self._reset()
 
     def _reset(self) -> None:
@@ -76,6 +80,7 @@ class Connection(asyncio.BufferedProtocol):
     def start(self, head: bytes, body: bytes, sink: Sink) -> None:
         """Send a request; `sink` takes the response."""
         self._sink = sink
+        self._unread = True
         sink.connection = self
         transport = cast("asyncio.Transport", self._transport)
         if len(body) < 65536:
@@ -133,6 +138,13 @@ class Connection(asyncio.BufferedProtocol):
         if self._counted:
             self._count(nbytes)
             return
+        if self._unread and nbytes <= SMALL_BYTES:
+            self._whole_message = bytes(_view[:nbytes])
+            found = self._heads.find(self._whole_message)
+            if found is not None:
+                self._known(*found[0], found[1])
+                return
+        self._unread = False
         try:
             self._parser.feed_data(_view[:nbytes])
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -141,11 +153,25 @@ class Connection(asyncio.BufferedProtocol):
         if self._complete:
             self._finish()
             return
+        self._whole_message = b""
         self._barren += nbytes
         if self._barren > MAX_HEADER_BYTES + RECEIVE_BYTES:
             self._fail("the headers of the answer are too large")
         elif self._length >= 0 and self._status:
             self._count_from_here()
+
+    def _known(self, status: int, headers: dict[bytes, bytes], body: bytes) -> None:
+        """A small response whose head has been parsed before."""
+        sink, self._sink = self._sink, None
+        if sink is None:
+            return
+        streaming = sink.on_head(status, headers)
+        self._pool.release(self)
+        if streaming:
+            sink.on_data(body)
+            sink.on_end()
+        else:
+            sink.on_body(body)
 
     def _unreadable(self, error: Exception) -> None:
         if self._complete:
@@ -217,7 +243,8 @@ class Connection(asyncio.BufferedProtocol):
         """Part of llhttp's callback interface."""
         if self._status:
             self._complete = True
-        self._headers = {}
+        else:
+            self._headers = {}
 
     # -- bodies of known length
     def _count_from_here(self) -> None:
@@ -247,6 +274,8 @@ class Connection(asyncio.BufferedProtocol):
         sink, self._sink = self._sink, None
         whole, parts, streaming = self._whole, self._parts, self._streaming
         self.resume()
+        if self._whole_message:
+            self._remember()
         if self._keep_alive and self.open:
             if self._counted:
                 self._reset()
@@ -265,6 +294,12 @@ class Connection(asyncio.BufferedProtocol):
             sink.on_body(whole)
         else:
             sink.on_body(parts[0] if len(parts) == 1 else b"".join(parts))
+
+    def _remember(self) -> None:
+        """A plain response that came whole: the next with the same head need not be parsed."""
+        if self._keep_alive and self._length >= 0 and 200 <= self._status < 300:
+            self._heads.remember(self._whole_message, self._length, (self._status, self._headers))
+        self._whole_message = b""
 
     def _reset_fields(self) -> None:
         self._status = 0
@@ -325,11 +360,13 @@ class HttpPool:
         try:
             connection = await self._connect()
         except (OSError, UnicodeError) as error:  # the latter for what cannot be a host name
+            self._opening.pop(cast("asyncio.Task[None]", asyncio.current_task()), None)
             if sink in self._cancelled:
                 self._cancelled.discard(sink)
             else:
                 sink.on_failure(HttpFailure(self.route.explain(error), sent=False))
             return
+        self._opening.pop(cast("asyncio.Task[None]", asyncio.current_task()), None)
         if sink in self._cancelled:
             self._cancelled.discard(sink)
             self.release(connection)
@@ -354,7 +391,7 @@ class HttpPool:
         return connection
 
     def _opened(self, task: asyncio.Task[None]) -> None:
-        del self._opening[task]
+        self._opening.pop(task, None)
         self._start_waiting()
 
     def release(self, connection: Connection) -> None:

@@ -12,6 +12,7 @@ from typing import Final, cast
 import httptools
 import msgspec
 
+from polyplex.transports.heads import SMALL_BYTES, HeadCache
 from polyplex.transports.http_request import JOIN_BYTES, REASONS, Request, ResponseWriter
 
 RECEIVE_BYTES: Final = 256 * 1024
@@ -79,6 +80,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._watched: Request | None = None
         self._watched_since = 0.0
         self._header_limit = server.limits.header_bytes
+        self._heads: HeadCache[tuple[str, str, dict[str, str]]] = HeadCache()
         self.write_paused = False
         self.since = server.now
 
@@ -102,6 +104,15 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._refused:
             return
         self.since = self._server.now
+        data = b""
+        if nbytes <= SMALL_BYTES and self._next is None and self._active is None:
+            data = bytes(_view[:nbytes])
+            found = self._heads.find(data)
+            if found is not None:
+                self._active = request = Request(self)
+                (request.method, request.target, request.headers), request.body = found
+                self._server.handler(request)
+                return
         try:
             self._parser.feed_data(_view[:nbytes])
         except httptools.HttpParserUpgrade:
@@ -110,12 +121,21 @@ class ServerConnection(asyncio.BufferedProtocol):
         except (httptools.HttpParserCallbackError, httptools.HttpParserError):
             self._refuse(400, b"malformed HTTP request")
             return
+        if data and len(self._ready) == 1 and self._next is None:
+            self._remember(data, self._ready[0])
         if self._active is None:
             self._serve()
         if self._next is not None:
             self._bound(nbytes)
         if len(self._ready) > self._server.limits.pipelined:
             self._refuse(400, b"too many pipelined requests")
+
+    def _remember(self, data: bytes, request: Request) -> None:
+        """A plain request that came whole: the next with the same head need not be parsed."""
+        headers = request.headers
+        odd = request.close or request.duplicate is not None or "transfer-encoding" in headers or "expect" in headers
+        if not odd and headers.get("content-length", "0") == str(len(request.body)):
+            self._heads.remember(data, len(request.body), (request.method, request.target, headers))
 
     def _bound(self, nbytes: int) -> None:
         """Refuse bytes that end no header and belong to no body: the parser keeps them until their line ends."""
