@@ -155,6 +155,7 @@ async def raw_server(script: Script, tls: SSLContext | None = None) -> AsyncGene
         for task in server.tasks:
             task.cancel()
         await asyncio.gather(*server.tasks, return_exceptions=True)
+        await until(lambda: not any("_accept_connection2" in repr(task) for task in asyncio.all_tasks()))
         assert not server.failures, server.failures
 
 
