@@ -162,13 +162,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def _known(self, status: int, headers: dict[bytes, bytes], body: bytes) -> None:
         """A small response whose head has been parsed before."""
-        sink, self._sink = self._sink, None
-        if sink is None:
-            return
+        sink = cast("Sink", self._sink)
         streaming = sink.on_head(status, headers)
-        self._pool.release(self)
         if streaming:
             sink.on_data(body)
+        if self._sink is None:
+            return  # it has given the exchange up
+        self._sink = None
+        if self._paused:
+            self.resume()
+        self._pool.release(self)
+        if streaming:
             sink.on_end()
         else:
             sink.on_body(body)
@@ -204,7 +208,7 @@ class Connection(asyncio.BufferedProtocol):
     def on_message_begin(self) -> None:
         """Part of llhttp's callback interface."""
         if self._complete:
-            self._keep_alive = False  # more than one answer: where the next request's begins is unknown
+            self._keep_alive, self._headers = False, {}  # where the answer to a next request begins is unknown
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Part of llhttp's callback interface."""
