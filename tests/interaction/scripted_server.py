@@ -63,6 +63,8 @@ if __name__ == "__main__":
     settings = json.loads(sys.argv[2])
     for line in settings.get("stderr", []):
         print(line, file=sys.stderr, flush=True)
+    while "waitFor" in settings and not Path(settings["waitFor"]).exists():
+        select.select([], [], [], 0.01)
     if settings.get("exit") is not None:
         sys.exit(settings["exit"])
     Stdio(sys.argv[1], settings).run()

@@ -33,7 +33,7 @@ class RefusedError(Exception):
     """A request was answered with an error."""
 
     def __init__(self, error: Json) -> None:
-        super().__init__(str(error))
+        super().__init__(f"{error['code']}: {error['message']}")
         self.code: int = error["code"]
         self.message: str = error["message"]
         self.data: Any = error.get("data")
