@@ -80,7 +80,8 @@ async def run(core: Core, call: Call, client: Client) -> Reply:
         error = reply.error or error_object(INTERNAL_ERROR, "no answer")
         return Reply(error=results.error_for(call.method, error, era, client.binding.era, _uri(fields)))
     result = results.result_for(call.method, reply.result, era, client.binding.era)
-    return Reply(result=rewrite_result(call.method, result, upstream.naming))
+    reply.result = rewrite_result(call.method, result, upstream.naming)
+    return reply
 
 
 def _subject(method: str, fields: Fields) -> str:

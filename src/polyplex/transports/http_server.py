@@ -16,8 +16,6 @@ from polyplex.transports.heads import SMALL_BYTES, HeadCache
 from polyplex.transports.http_request import JOIN_BYTES, REASONS, Request, ResponseWriter
 
 RECEIVE_BYTES: Final = 256 * 1024
-_received: Final = bytearray(RECEIVE_BYTES)
-_view: Final = memoryview(_received)
 _SINGLE: Final = frozenset({"host", "origin", "authorization", "content-length", "content-type"})
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LINGER_SECONDS: Final = 2.0
@@ -60,7 +58,7 @@ class HttpLimits(msgspec.Struct, frozen=True):
 Handler = Callable[[Request], None]
 
 
-class ServerConnection(asyncio.BufferedProtocol):
+class ServerConnection(asyncio.Protocol):
     """One client connection; requests are served one after the other."""
 
     def __init__(self, server: "HttpServer") -> None:
@@ -95,18 +93,13 @@ class ServerConnection(asyncio.BufferedProtocol):
         if not self._server.admit(self):
             self._refuse(503, b"too many connections")
 
-    def get_buffer(self, sizehint: int) -> memoryview:
-        """Part of asyncio's protocol interface. All connections share one buffer."""
-        return _view
-
-    def buffer_updated(self, nbytes: int) -> None:
+    def data_received(self, data: bytes) -> None:
         """Part of asyncio's protocol interface."""
         if self._refused:
             return
         self.since = self._server.now
-        data = b""
-        if nbytes <= SMALL_BYTES and self._next is None and self._active is None:
-            data = bytes(_view[:nbytes])
+        whole = len(data) <= SMALL_BYTES and self._next is None and self._active is None
+        if whole:
             found = self._heads.find(data)
             if found is not None:
                 self._active = request = Request(self)
@@ -114,19 +107,19 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self._server.handler(request)
                 return
         try:
-            self._parser.feed_data(_view[:nbytes])
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._refuse(400, b"upgrades are not supported")
             return
         except (httptools.HttpParserCallbackError, httptools.HttpParserError):
             self._refuse(400, b"malformed HTTP request")
             return
-        if data and len(self._ready) == 1 and self._next is None:
+        if whole and len(self._ready) == 1 and self._next is None:
             self._remember(data, self._ready[0])
         if self._active is None:
             self._serve()
         if self._next is not None:
-            self._bound(nbytes)
+            self._bound(len(data))
         if len(self._ready) > self._server.limits.pipelined:
             self._refuse(400, b"too many pipelined requests")
 

@@ -100,19 +100,23 @@ class Owner(Protocol):
 
 
 class ResponseSink:
-    """Common to all responses: event streams, bounded bodies, compression."""
+    """Common to all responses: event streams, bounded bodies, compression.
+
+    One is made for each request, so what most never set has its default on the class.
+    """
+
+    connection: Connection | None = None
+    last_event_id: bytes | None = None
+    retry_ms = 1000
+    retry_given = False
+    _status = 0
+    _headers: dict[bytes, bytes]
+    _decoder: SseDecoder | None = None
+    _inflate: Inflate | None = None
+    _body: bytearray
 
     def __init__(self, client: "Owner") -> None:
         self.client = client
-        self.connection: Connection | None = None
-        self.last_event_id: bytes | None = None
-        self.retry_ms = 1000
-        self.retry_given = False
-        self._status = 0
-        self._headers: dict[bytes, bytes] = {}
-        self._decoder: SseDecoder | None = None
-        self._inflate: Inflate | None = None
-        self._body = bytearray()
 
     def begin(self, status: int, headers: dict[bytes, bytes]) -> bool:
         """Common part of `on_head`; True where the body is to come piece by piece."""
@@ -124,7 +128,10 @@ class ResponseSink:
             return True
         length = headers.get(b"content-length", b"")
         limit = MAX_MESSAGE_BYTES if 200 <= status < 300 else MAX_ERROR_BYTES
-        return not (length.isdigit() and int(length) <= limit and self._inflate is None)
+        if length.isdigit() and int(length) <= limit and self._inflate is None:
+            return False
+        self._body = bytearray()
+        return True
 
     def take(self, data: bytes) -> list[SseEvent]:
         """Common part of `on_data`. Raises `RemoteProtocolError` for a body out of bounds."""
@@ -158,6 +165,13 @@ class ResponseSink:
 class PostSink(ResponseSink):
     """The response to a POST (or to the DELETE that ends a session, with `done`)."""
 
+    extra = b""
+    _redirects = 0
+    _prefix: bytes | None = None
+    _stream: BodyStream | None = None
+    _resume: "EventStreamSink | None" = None
+    _lingers = False
+
     def __init__(
         self,
         client: "Owner",
@@ -165,16 +179,10 @@ class PostSink(ResponseSink):
         frame: bytes,
         done: "asyncio.Future[None] | None" = None,
     ) -> None:
-        super().__init__(client)
+        self.client = client
         self.exchange = exchange
         self.frame = frame
-        self.extra = b""
         self._done = done
-        self._redirects = 0
-        self._prefix: bytes | None = None
-        self._stream: BodyStream | None = None
-        self._resume: EventStreamSink | None = None
-        self._lingers = False
 
     @property
     def waiting(self) -> bool:
@@ -197,6 +205,7 @@ class PostSink(ResponseSink):
             and media_type(headers) == b"application/json"
         ):
             self._prefix = _RESULT_START % exchange.id
+            self._body = bytearray()
             return True
         return stream
 
