@@ -89,7 +89,7 @@ class ScriptedHttp:
             await reader.read()
             return False
         if not isinstance(message, dict) or "id" not in message or "method" not in message:
-            self.script.receive(message, self._general)
+            self.script.receive(message or {}, self._general)
             return self._status(writer, 202)
         await self._stream_answer(message, reader, writer)
         return False
