@@ -290,25 +290,29 @@ class Connection:
 
     def _unreadable(self, frame: bytes, hint: Exchange | None, error: RemoteProtocolError) -> None:
         """A frame that is no message: log lines on stdout are skipped, a broken answer fails its call only."""
+        if error.code != jsonrpc.PARSE_ERROR and frame.lstrip()[:1] == b"[" and self._batch(frame, hint):
+            return
         identifier = jsonrpc.find_id(frame) if hint is None else hint.id
         exchange = self.in_flight.pop(identifier, None) if identifier is not None else None
         if exchange is not None and (hint is not None or b'"method"' not in frame[:256]):
             exchange.fail(UpstreamLost(self.server, f"its answer cannot be read: {error}"))
-        elif frame.lstrip()[:1] == b"[" and error.code != jsonrpc.PARSE_ERROR:
-            self._batch(frame, hint)
         else:
             if exchange is not None:
                 self.in_flight[exchange.id] = exchange
             log.info("%s: skipped a line that is no message: %s", self.server, frame[:120].decode("utf-8", "replace"))
 
-    def _batch(self, frame: bytes, hint: Exchange | None) -> None:
+    def _batch(self, frame: bytes, hint: Exchange | None) -> bool:
+        """Take a batch apart; False where it is none."""
         try:
             parts = jsonrpc.decode_frame(frame)
         except RemoteProtocolError as error:
             log.info("%s: skipped a batch: %s", self.server, error)
-            return
-        for part in parts if isinstance(parts, list) else []:
+            return False
+        if not isinstance(parts, list):
+            return False
+        for part in parts:
             self.received(part, hint)
+        return True
 
     def streamed(self, stream: BodyStream, exchange: Exchange) -> None:
         """A large result has begun."""
