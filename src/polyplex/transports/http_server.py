@@ -13,7 +13,7 @@ import httptools
 import msgspec
 
 from polyplex.transports.heads import SMALL_BYTES, HeadCache
-from polyplex.transports.http_request import JOIN_BYTES, REASONS, Request, ResponseWriter
+from polyplex.transports.http_request import JOIN_BYTES, REASONS, Request, ResponseWriter, head_without_offer
 
 RECEIVE_BYTES: Final = 256 * 1024
 _SINGLE: Final = frozenset({"host", "origin", "authorization", "content-length", "content-type"})
@@ -108,9 +108,9 @@ class ServerConnection(asyncio.Protocol):
                 return
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._refuse(400, b"upgrades are not supported")
-            return
+        except httptools.HttpParserUpgrade as offer:
+            if not self._decline(data[offer.args[0] :]):
+                return
         except (httptools.HttpParserCallbackError, httptools.HttpParserError):
             self._refuse(400, b"malformed HTTP request")
             return
@@ -129,6 +129,31 @@ class ServerConnection(asyncio.Protocol):
         odd = request.close or request.duplicate is not None or "transfer-encoding" in headers or "expect" in headers
         if not odd and headers.get("content-length", "0") == str(len(request.body)):
             self._heads.remember(data, len(request.body), (request.method, request.target, headers))
+
+    def _decline(self, rest: bytes) -> bool:
+        """Stay with HTTP/1.1, as a server may (RFC 9110, 7.8); False where the request is refused.
+
+        llhttp takes all after the head for another protocol, a body as well: it gets the head anew, without the offer.
+        """
+        while not self._refused and self._ready:
+            offering = self._ready.pop()
+            if offering.method == "CONNECT":
+                self._refuse(400, b"this is no proxy")
+                return False
+            before, head, again = len(self._ready), head_without_offer(offering), False
+            try:
+                self._parser.feed_data(head + rest)
+            except httptools.HttpParserUpgrade as offer:
+                rest, again = rest[offer.args[0] - len(head) :], True
+            except (httptools.HttpParserCallbackError, httptools.HttpParserError):
+                self._refuse(400, b"malformed HTTP request")
+                return False
+            request = self._ready[before] if len(self._ready) > before else self._next
+            if request is not None:
+                request.duplicate = offering.duplicate
+            if not again:
+                return not self._refused
+        return False
 
     def _bound(self, nbytes: int) -> None:
         """Refuse bytes that end no header and belong to no body: the parser keeps them until their line ends."""
