@@ -158,3 +158,12 @@ class ResponseWriter:
         if not self.closed:
             self.closed = True
             self._connection.abort()
+
+
+def head_without_offer(request: Request) -> bytes:
+    """The head of a request that offers to change the protocol, without that offer."""
+    headers = {name: value for name, value in request.headers.items() if name not in ("upgrade", "connection")}
+    if "close" in request.headers.get("connection", "").lower():
+        headers["connection"] = "close"
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"{request.method} {request.target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
