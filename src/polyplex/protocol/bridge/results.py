@@ -7,8 +7,10 @@ from msgspec import UNSET, Raw, UnsetType
 
 from polyplex.protocol import envelope
 from polyplex.protocol.jsonrpc import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     RESOURCE_NOT_FOUND,
+    URL_ELICITATION_REQUIRED,
     Fields,
     decode_error,
     decode_fields,
@@ -21,6 +23,7 @@ _COMPLETE: Final = Raw(b'"complete"')
 _MODERN_MEMBERS: Final = ("resultType", "ttlMs", "cacheScope")
 _USUAL_START: Final = b'{"content":['
 DEFAULT_TTL_MS: Final = 0
+_LEGACY_CODES: Final = {RESOURCE_NOT_FOUND: INVALID_PARAMS, URL_ELICITATION_REQUIRED: INTERNAL_ERROR}
 
 
 class _Content(msgspec.Struct):
@@ -84,13 +87,18 @@ def strip(fields: Fields) -> bytes:
 
 
 def error_for(method: str, error: bytes, upstream: Era, client: Era, uri: str | None = None) -> bytes:
-    """An error with the code the client's era knows: a missing resource is -32002 (legacy) or -32602 (modern)."""
-    if upstream is client or method != "resources/read":
+    """An error with a code of the client's era: a missing resource is -32002 (legacy) or -32602 (modern).
+
+    Modern senders must not use the codes that only legacy revisions define (2026-07-28, "Error codes").
+    """
+    if upstream is client:
         return error
     decoded = decode_error(error)
     data = None if decoded.data is UNSET else bytes(decoded.data)
-    if client is Era.MODERN and decoded.code == RESOURCE_NOT_FOUND:
-        return error_object(INVALID_PARAMS, decoded.message, data or encode_json({"uri": uri}))
-    if client is Era.LEGACY and decoded.code == INVALID_PARAMS:
+    if client is Era.MODERN and decoded.code in _LEGACY_CODES:
+        if data is None and uri is not None:
+            data = encode_json({"uri": uri})
+        return error_object(_LEGACY_CODES[decoded.code], decoded.message, data)
+    if client is Era.LEGACY and decoded.code == INVALID_PARAMS and method == "resources/read":
         return error_object(RESOURCE_NOT_FOUND, decoded.message, data)
     return error
