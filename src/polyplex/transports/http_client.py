@@ -11,6 +11,7 @@ from typing import Final, Protocol, cast
 
 import httptools
 
+from polyplex.transports.batch import batch_of
 from polyplex.transports.heads import SMALL_BYTES, HeadCache
 from polyplex.transports.proxy import Route, open_tunnel
 
@@ -65,6 +66,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pool = pool
         self._transport: asyncio.Transport | None = None
         self._sink: Sink | None = None
+        self._batch = pool.batch
         self._heads: HeadCache[tuple[int, dict[bytes, bytes]]] = HeadCache()
         self._unread = False
         self._whole_message = b""
@@ -84,8 +86,9 @@ class Connection(asyncio.BufferedProtocol):
         sink.connection = self
         transport = cast("asyncio.Transport", self._transport)
         if len(body) < 65536:
-            transport.write(head + body)
+            self._batch.write(transport, head + body)
         else:
+            self._batch.flush()
             transport.writelines((head, body))
 
     @property
@@ -107,6 +110,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """Close the connection; an exchange under way fails."""
+        self._batch.flush()
         if self._transport is not None:
             self._transport.close()
 
@@ -339,6 +343,7 @@ class HttpPool:
         self._waiting: deque[tuple[bytes, bytes, Sink]] = deque()
         self._cancelled: set[Sink] = set()
         self._closed = False
+        self.batch = batch_of(asyncio.get_running_loop())
 
     def request(self, head: bytes, body: bytes, sink: Sink) -> None:
         """Send a request on an idle connection, or on a new one, or queue it when all are taken."""

@@ -12,6 +12,7 @@ from typing import Final, cast
 import httptools
 import msgspec
 
+from polyplex.transports.batch import batch_of
 from polyplex.transports.heads import SMALL_BYTES, HeadCache
 from polyplex.transports.http_request import JOIN_BYTES, REASONS, Request, ResponseWriter, head_without_offer
 
@@ -78,6 +79,7 @@ class ServerConnection(asyncio.Protocol):
         self._watched: Request | None = None
         self._watched_since = 0.0
         self._header_limit = server.limits.header_bytes
+        self._batch = server.batch
         self._heads: HeadCache[tuple[str, str, dict[str, str]]] = HeadCache()
         self.write_paused = False
         self.since = server.now
@@ -103,6 +105,7 @@ class ServerConnection(asyncio.Protocol):
             found = self._heads.find(data)
             if found is not None:
                 self._active = request = Request(self)
+                self._batch.load += 1
                 (request.method, request.target, request.headers), request.body = found
                 self._server.handler(request)
                 return
@@ -176,6 +179,8 @@ class ServerConnection(asyncio.Protocol):
         if self._writer is not None:
             self._writer.closed = True
         active, self._active = self._active, None
+        if active is not None:
+            self._batch.load -= 1
         self._ready.clear()
         if active is not None and active.on_disconnect is not None:
             active.on_disconnect()
@@ -262,6 +267,7 @@ class ServerConnection(asyncio.Protocol):
         self._serving = True
         while self._ready and self._active is None and self._transport is not None:
             self._active = request = self._ready.popleft()
+            self._batch.load += 1
             self._server.handler(request)
         self._serving = False
 
@@ -278,6 +284,7 @@ class ServerConnection(asyncio.Protocol):
                 self._serve()
         elif self._transport is not None:
             head = b"HTTP/1.1 %b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+            self._batch.flush()
             self._transport.write(head % (REASONS[status], len(message)) + message)
             if status in (503, 408):
                 self._transport.close()
@@ -291,8 +298,9 @@ class ServerConnection(asyncio.Protocol):
         if request.close:
             head = head.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
         if len(parts) == 1 and len(parts[0]) <= JOIN_BYTES:
-            self._transport.write(head + parts[0])
+            self._batch.write(self._transport, head + parts[0])
         else:
+            self._batch.flush()
             self._transport.writelines((head, *parts))
         self.finish(request)
 
@@ -304,6 +312,7 @@ class ServerConnection(asyncio.Protocol):
         if request.close:
             head = head.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
         self._writer = writer
+        self._batch.flush()
         self._transport.write(head)
 
     def write(self, parts: tuple[bytes, ...]) -> None:
@@ -322,11 +331,12 @@ class ServerConnection(asyncio.Protocol):
         request.answered = True
         request.on_disconnect = None
         self._active = self._writer = None
+        self._batch.load -= 1
         self.since = self._server.now
         if self._transport is None:
             return
         if request.close or self._server.closing:
-            self._transport.close()
+            self.close()
         elif self._ready and not self._serving:
             self._serve()
 
@@ -342,12 +352,13 @@ class ServerConnection(asyncio.Protocol):
     def close(self) -> None:
         """Close once what has been written has left."""
         if self._transport is not None:
+            self._batch.flush()
             self._transport.close()
 
     def close_if_idle(self) -> None:
         """Close unless a request is being served."""
-        if self._active is None and self._transport is not None:
-            self._transport.close()
+        if self._active is None:
+            self.close()
 
     def check(self, now: float) -> None:
         """Enforce the time limits; called about once a second."""
@@ -380,6 +391,7 @@ class HttpServer:
     def __init__(self, handler: Handler, limits: HttpLimits | None = None) -> None:
         self.handler = handler
         self.limits = limits or HttpLimits()
+        self.batch = batch_of(asyncio.get_running_loop())
         self.closing = False
         self.now = 0.0
         self._connections: set[ServerConnection] = set()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from polyplex.protocol.framing import LineDecoder
+from polyplex.transports.batch import batch_of
 
 PIPE_BYTES: Final = 1 << 20
 MAX_FRAME_BYTES: Final = 256 << 20
@@ -130,6 +131,7 @@ class FrameWriter(asyncio.BaseProtocol):
     def __init__(self, on_closed: Callable[[], None] | None = None) -> None:
         self._transport: asyncio.WriteTransport | None = None
         self._on_closed = on_closed
+        self._batch = batch_of(asyncio.get_running_loop())
         self._writable = asyncio.Event()
         self._writable.set()
         self._lost = asyncio.Event()
@@ -167,19 +169,22 @@ class FrameWriter(asyncio.BaseProtocol):
             return False
         frame = one_line(frame)
         if len(frame) <= JOINED_FRAME_BYTES:
-            transport.write(frame + b"\n")
+            self._batch.write(transport, frame + b"\n")
         else:
+            self._batch.flush()
             transport.write(frame)
             transport.write(b"\n")
         return True
 
     async def drain(self) -> None:
         """Wait until more may be written; returns at once when the pipe is closed."""
+        self._batch.flush()
         if not self._writable.is_set():
             await self._writable.wait()
 
     def close(self) -> None:
         """Close after what is buffered has been sent."""
+        self._batch.flush()
         if self._transport is not None:
             self._transport.close()
 
