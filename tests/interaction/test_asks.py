@@ -69,22 +69,31 @@ async def test_a_question_that_may_be_of_either_of_two_clients_is_refused(tmp_pa
         assert reply["error"]["code"] == -32600
         assert "exactly one client" in reply["error"]["message"]
         assert one.asked("sampling/createMessage") == two.asked("sampling/createMessage") == []
-        await two.call("a__release", key="1")
+
+
+async def test_a_server_that_asks_gets_a_session_for_each_client(tmp_path: Path) -> None:
+    async with stage(tmp_path, {"a": {}}) as on:
+        one = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "one"})
+        two = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "two"})
+        shared = await one.value("a__pid")
+        assert await two.value("a__pid") == shared, "nothing has been asked yet: they share a process"
+        await held_by(one, "1")
+        await two.value("a__ask", method="sampling/createMessage")
+        await held_by(one, "2")
         assert await two.value("a__ask", method="sampling/createMessage") == {"result": {"of": "two"}}
         assert await one.value("a__ask", method="sampling/createMessage") == {"result": {"of": "one"}}
-        assert len(on.pids("a")) <= 2, "they share a process"
+        assert len({await one.value("a__pid"), await two.value("a__pid")}) == 2
 
 
-async def test_a_question_after_the_call_goes_to_the_only_client_or_nobody(tmp_path: Path) -> None:
+async def test_a_question_after_the_call_goes_to_the_client_of_the_session(tmp_path: Path) -> None:
     async with stage(tmp_path, {"a": {}}) as on:
         one = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "one"})
         await one.call("a__post", method="sampling/createMessage")
         await one.until(lambda: one.asked("sampling/createMessage"))
         two = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "two"})
-        await two.call("a__echo")
         await two.call("a__post", method="sampling/createMessage")
-        await eventually(lambda: [message for message in on.journal("a") if "error" in message])
-        assert two.asked("sampling/createMessage") == []
+        await two.until(lambda: two.asked("sampling/createMessage"))
+        assert [len(each.asked("sampling/createMessage")) for each in (one, two)] == [1, 1]
 
 
 async def test_over_http_a_question_belongs_to_the_stream_it_came_on(tmp_path: Path) -> None:
@@ -121,7 +130,8 @@ async def test_roots_are_those_of_the_session_and_its_news_reach_its_servers_onl
 
 
 async def test_a_question_ends_with_its_client(tmp_path: Path) -> None:
-    async with stage(tmp_path, {"a": {}}) as on:
+    shared = {"a": {"isolation": "shared"}}
+    async with stage(tmp_path, {"a": {}}, servers=shared) as on:
         gone = await on.legacy(SAMPLING)
         identifier = gone.begin("a__ask", method="sampling/createMessage")
         await gone.until(lambda: gone.asked("sampling/createMessage"))

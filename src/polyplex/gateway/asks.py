@@ -84,6 +84,8 @@ class Asks:
         if call is None:
             calls = self.calls(upstream)
             sessions = {each.session.id for each in calls} or upstream.users
+            if ASK_METHODS[method].encode() in upstream.key.capabilities:
+                self._core.keep_apart(upstream, next(iter(sessions)) if len(sessions) == 1 else "")
             if len(sessions) != 1:
                 log.warning("%s: refused %s, which belongs to no single client", upstream.config.name, method)
                 raise RpcError(INVALID_REQUEST, f"{method} cannot be attributed to exactly one client")

@@ -44,6 +44,14 @@ class Core:
         client.upstreams[server] = upstream
         return upstream
 
+    def keep_apart(self, upstream: Upstream, session: str) -> None:
+        """A server has asked without saying whom; see `ServerPool.keep_apart`."""
+        server = self.pool.servers[upstream.config.name]
+        if not server.asks:
+            server.keep_apart(upstream, session)
+            for client in self.clients.values():
+                client.upstreams.pop(upstream.config.name, None)
+
 
 def manifest_folder(config: Config) -> Path:
     """Where the last known lists are kept: beside the state database."""

@@ -36,7 +36,7 @@ class Route(msgspec.Struct, frozen=True):
             reason = f"is not trusted: {error.verify_message}; set caFile for a private authority"
             return f"the certificate of {self.host}:{self.port} {reason}"
         if isinstance(error, ssl.SSLError):
-            return f"TLS with {self.host}:{self.port} failed: {error.reason or error}"
+            return f"TLS with {self.host}:{self.port} failed: {getattr(error, 'reason', None) or error}"
         if isinstance(error, TimeoutError):
             return f"no connection to {where} in time"
         return f"cannot connect to {where}: {getattr(error, 'strerror', None) or error}"

@@ -40,6 +40,7 @@ class ServerPool:
         self.upstreams: dict[Key, Upstream] = {}
         self.speaks: dict[Era, bool] = {Era.MODERN: False} if config.kind == "sse" else {}
         self.base: Upstream | None = None
+        self.asks = False
         self.plain: set[bytes] = {NO_CAPABILITIES}
         self._info = info
         self._events = events
@@ -57,13 +58,28 @@ class ServerPool:
         return Key(era, capabilities, self._owner(binding, capabilities))
 
     def _owner(self, binding: Binding, capabilities: bytes) -> str:
-        """Roots become part of a stdio server's state, so sessions that have them do not share one."""
+        """Roots become part of a stdio server's state, and a server that has asked may ask again: neither is shared."""
         isolation = self.config.options.isolation
-        if isolation == "session" or (
-            isolation == "auto" and self.config.kind == "stdio" and b'"roots"' in capabilities
-        ):
+        apart = (b'"roots"' in capabilities and self.config.kind == "stdio") or (
+            self.asks and capabilities != NO_CAPABILITIES
+        )
+        if isolation == "session" or (isolation == "auto" and apart):
             return f"session:{binding.session}"
         return f"caller:{binding.caller}" if isolation == "caller" else ""
+
+    def keep_apart(self, upstream: Upstream, session: str) -> None:
+        """The server asks, over a stream that does not say whom: from now on each client has a session of its own.
+
+        The session in use becomes that of `session` where nobody else uses it.
+        """
+        if self.config.options.isolation != "auto":
+            return
+        self.asks = True
+        if upstream.key.owner or upstream.users != {session}:
+            return
+        self.drop(upstream)
+        upstream.key = Key(upstream.key.era, upstream.key.capabilities, f"session:{session}")
+        self.upstreams[upstream.key] = upstream
 
     def find(self, binding: Binding) -> Upstream | None:
         """The upstream for a binding, where it exists."""
