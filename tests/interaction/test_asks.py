@@ -7,6 +7,7 @@ import pytest
 
 from tests.interaction.scripted_http import scripted_http
 from tests.interaction.stage import Client, Json, eventually, stage
+from tests.process.children import gone
 
 ASKS: list[tuple[str, Json, Json]] = [
     (
@@ -130,18 +131,38 @@ async def test_roots_are_those_of_the_session_and_its_news_reach_its_servers_onl
 
 
 async def test_a_question_ends_with_its_client(tmp_path: Path) -> None:
-    shared = {"a": {"isolation": "shared"}}
-    async with stage(tmp_path, {"a": {}}, servers=shared) as on:
-        gone = await on.legacy(SAMPLING)
-        identifier = gone.begin("a__ask", method="sampling/createMessage")
-        await gone.until(lambda: gone.asked("sampling/createMessage"))
-        gone.close()
-        assert identifier not in gone.responses
-        other = await on.legacy(SAMPLING)
+    async with stage(tmp_path, {"a": {}}, servers={"a": {"isolation": "shared"}}) as on:
+        leaving = await on.legacy(SAMPLING)
+        identifier = leaving.begin("a__ask", method="sampling/createMessage")
+        await leaving.until(lambda: leaving.asked("sampling/createMessage"))
+        leaving.close()
         await eventually(lambda: [message for message in on.journal("a") if "error" in message])
-        journal = await other.value("a__journal")
-        (refused,) = [message for message in journal if "error" in message]
+        (refused,) = [message for message in on.journal("a") if "error" in message]
         assert "gone" in refused["error"]["message"]
+        assert str(identifier) not in leaving.responses
+
+
+async def test_a_session_of_a_server_that_asks_ends_with_its_client(tmp_path: Path) -> None:
+    async with stage(tmp_path, {"a": {}}) as on:
+        leaving = await on.legacy(SAMPLING)
+        process = await leaving.value("a__pid")
+        leaving.begin("a__ask", method="sampling/createMessage")
+        await leaving.until(lambda: leaving.asked("sampling/createMessage"))
+        leaving.close()
+        await gone(process)
+
+
+async def test_where_all_must_share_a_session_an_ambiguous_question_stays_refused(tmp_path: Path) -> None:
+    async with stage(tmp_path, {"a": {}}, servers={"a": {"isolation": "shared"}}) as on:
+        one = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "one"})
+        two = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "two"})
+        await held_by(one, "1")
+        for _ in range(2):
+            reply = await two.value("a__ask", method="sampling/createMessage")
+            assert reply["error"]["code"] == -32600
+        await two.call("a__release", key="1")
+        assert await two.value("a__ask", method="sampling/createMessage") == {"result": {"of": "two"}}
+        assert await one.value("a__pid") == await two.value("a__pid")
 
 
 async def test_a_question_taken_back_by_the_server_is_taken_back_from_the_client(tmp_path: Path) -> None:
