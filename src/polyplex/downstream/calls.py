@@ -38,7 +38,8 @@ def run_call(
         call.task = running = Running(coroutine, loop)
         running.start()
     else:
-        call.task = loop.create_task(coroutine)
+        call.task = task = loop.create_task(coroutine)
+        task.add_done_callback(partial(_ended, call, unanswered))
 
 
 async def _run(gateway: Gateway, call: Call, answer: Answer, unanswered: Callable[[Call], None]) -> None:
@@ -55,6 +56,13 @@ async def _run(gateway: Gateway, call: Call, answer: Answer, unanswered: Callabl
     answer(call, reply)
 
 
+def _ended(call: Call, unanswered: Callable[[Call], None], task: asyncio.Task[None]) -> None:
+    """A task that is cancelled before its first step has run nothing of its coroutine."""
+    if task.cancelled() and call.session.calls.get(call.id) is call:
+        del call.session.calls[call.id]
+        unanswered(call)
+
+
 class Running:
     """Runs a coroutine without a task for as long as it awaits nothing but exchanges with upstreams.
 
@@ -62,13 +70,14 @@ class Running:
     The first time the coroutine awaits anything else, a task takes over.
     """
 
-    __slots__ = ("_coroutine", "_loop", "_task", "_waiting")
+    __slots__ = ("_begun", "_cancelled", "_coroutine", "_loop", "_task", "_waiting")
 
     def __init__(self, coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
         self._coroutine = coroutine
         self._loop = loop
         self._task: asyncio.Task[None] | None = None
         self._waiting: Exchange | None = None
+        self._begun = self._cancelled = False
 
     def start(self) -> None:
         """Run up to the first await that has to wait."""
@@ -77,7 +86,9 @@ class Running:
     def cancel(self) -> None:
         """Raise `CancelledError` where the coroutine waits."""
         if self._task is not None:
-            self._task.cancel()
+            self._cancelled = True
+            if self._begun:
+                self._task.cancel()
         elif self._waiting is not None:
             self._waiting.on_done = None
             self._step(asyncio.CancelledError())
@@ -95,11 +106,14 @@ class Running:
             self._waiting = awaited
             awaited.on_done = self._resume
         else:
-            self._task = self._loop.create_task(_rest(self._coroutine, awaited))
+            self._task = self._loop.create_task(self._rest(awaited))
 
-
-async def _rest(coroutine: Coroutine[Any, Any, None], awaited: object) -> None:
-    await _go_on(coroutine, awaited)
+    async def _rest(self, awaited: object) -> None:
+        self._begun = True
+        task = asyncio.current_task()
+        if self._cancelled and task is not None:
+            task.cancel()  # not before: a task that never began would have let go of the coroutine in the middle
+        await _go_on(self._coroutine, awaited)
 
 
 @types.coroutine
