@@ -46,7 +46,7 @@ class HttpEndpoint:
         self._active: set[HttpCall] = set()
         self._legacy = LegacyHttp(gateway, self._active, options.session_idle_seconds)
         self._modern = ModernHttp(gateway, self._active)
-        self._sse = SseEndpoint(gateway, options.session_idle_seconds)
+        self._sse = SseEndpoint(gateway)
         self._checks = OriginChecks((options.host,), options.allowed_hosts, options.allowed_origins)
         self._timer: asyncio.TimerHandle | None = None
 

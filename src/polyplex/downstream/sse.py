@@ -53,9 +53,8 @@ class _Client:
 class SseEndpoint:
     """The clients of `/sse`."""
 
-    def __init__(self, gateway: Gateway, idle_seconds: float) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._idle_seconds = idle_seconds
         self._clients: dict[str, _Client] = {}
 
     @property
