@@ -139,6 +139,11 @@ def response_frame(call: Call, reply: Reply) -> bytes:
     return jsonrpc.error_response(call.id, reply.error or jsonrpc.error_object(jsonrpc.INTERNAL_ERROR, "no answer"))
 
 
+def response_parts(call: Call, result: bytes) -> tuple[bytes, bytes, bytes]:
+    """A successful response in parts, for one too large to be copied."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":' % call.id, result, b"}"
+
+
 async def gathered(reply: Reply) -> Reply:
     """The reply with its stream read to the end, for a front that needs it whole."""
     if reply.stream is None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from polyplex.downstream.calls import Batch, response_frame, run_call, whole_reply
+from polyplex.downstream.calls import Batch, response_frame, response_parts, run_call, whole_reply
 from polyplex.downstream.session import Call, Gateway, Session
 from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.protocol import envelope, jsonrpc
@@ -17,6 +17,7 @@ from polyplex.transports.stdio import StdioEndpointTransport
 
 log = logging.getLogger("polyplex.downstream")
 MAX_UNREAD_BYTES: Final = 8 * 1024 * 1024
+PARTS_FROM_BYTES: Final = 256 * 1024
 
 
 class StdioEndpoint:
@@ -55,6 +56,9 @@ class StdioEndpoint:
 
     def _write(self, frame: bytes) -> None:
         self._transport.write(jsonrpc.one_line(frame))
+        self._heed_reader()
+
+    def _heed_reader(self) -> None:
         if self._transport.buffered_bytes > MAX_UNREAD_BYTES and self._pause is None:
             self._pause = asyncio.get_running_loop().create_task(self._wait_for_reader())
 
@@ -124,7 +128,11 @@ class StdioEndpoint:
 
     def _answer(self, call: Call, reply: Reply) -> None:
         if reply.stream is None:
-            self._write(response_frame(call, reply))
+            if reply.result is not None and len(reply.result) >= PARTS_FROM_BYTES:
+                self._transport.write_parts(response_parts(call, reply.result))
+                self._heed_reader()
+            else:
+                self._write(response_frame(call, reply))
             return
         task = asyncio.get_running_loop().create_task(self._answer_stream(call, reply))
         self._readers.add(task)

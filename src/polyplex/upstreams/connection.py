@@ -20,12 +20,13 @@ from polyplex.protocol import jsonrpc
 from polyplex.protocol.envelope import SUBSCRIPTION_KEY
 from polyplex.protocol.jsonrpc import Fields, Message
 from polyplex.protocol.revisions import ASK_METHODS, Era
-from polyplex.transports.body import BodyStream
+from polyplex.transports.body import BodyStream, stream_of
 from polyplex.transports.exchange import ClientTransport, Exchange, Reply
 
 log = logging.getLogger("polyplex.upstreams")
 SWEEP_SECONDS: Final = 0.25
 MAX_ASKS: Final = 256
+STREAM_FROM_BYTES: Final = 1024 * 1024
 _ids: Final = itertools.count(1)
 _SUBSCRIPTION: Final = SUBSCRIPTION_KEY.encode()
 
@@ -196,7 +197,9 @@ class Connection:
         elif message.error is not UNSET:
             exchange.resolve(Reply(error=bytes(message.error)))
         else:
-            exchange.resolve(Reply(result=bytes(message.result)))  # pyright: ignore[reportArgumentType]
+            result = memoryview(message.result)  # pyright: ignore[reportArgumentType]
+            large = exchange.streamable and len(result) >= STREAM_FROM_BYTES
+            exchange.resolve(Reply(stream=stream_of(result)) if large else Reply(result=bytes(result)))
 
     def _notification(self, method: str, raw: Raw | object, hint: Exchange | None) -> None:
         params = None if raw is UNSET else bytes(raw)  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -96,6 +96,7 @@ class Upstream:
         self.set_aside: list[SetAside] = []
         self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self.users: set[str] = set()
+        self.watched = False
         self._events = events
         self._first = key.era
         self._backoff = Backoff()
@@ -295,9 +296,9 @@ class Upstream:
 
     @property
     def busy(self) -> bool:
-        """True while more is under way than our own stream of notifications."""
+        """True while somebody watches its resources, or more is under way than our own stream of notifications."""
         in_flight = {} if self.connection is None else self.connection.in_flight
-        return any(exchange is not self._listener for exchange in in_flight.values())
+        return self.watched or any(exchange is not self._listener for exchange in in_flight.values())
 
     # -- calls
     async def call(

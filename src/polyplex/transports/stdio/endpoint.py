@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Final
 
@@ -74,6 +74,10 @@ class StdioEndpointTransport:
     def write(self, frame: bytes) -> bool:
         """Send one frame (the newline is added). Returns False, with nothing sent, when the client is gone."""
         return self._writer is not None and self._writer.write(frame)
+
+    def write_parts(self, parts: Sequence[bytes]) -> bool:
+        """Send one large frame that is given in parts. Returns as `write` does."""
+        return self._writer is not None and self._writer.write_parts(parts)
 
     async def drain(self) -> None:
         """Wait while more than 1 MiB waits for the client to read it; returns at once when the client is gone."""
@@ -224,6 +228,10 @@ class ThreadWriter:
             self._writable.clear()
         self._queue.put(data)
         return True
+
+    def write_parts(self, parts: Sequence[bytes]) -> bool:
+        """Send one frame that is given in parts."""
+        return self.write(b"".join(parts))
 
     async def drain(self) -> None:
         """Wait until more may be written; returns at once when the descriptor is closed."""

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 from polyplex.protocol.framing import LineDecoder
@@ -174,6 +174,17 @@ class FrameWriter(asyncio.BaseProtocol):
             self._batch.flush()
             transport.write(frame)
             transport.write(b"\n")
+        return True
+
+    def write_parts(self, parts: Sequence[bytes]) -> bool:
+        """Send one large frame that is given in parts, without joining them."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return False
+        self._batch.flush()
+        for part in parts:
+            transport.write(one_line(part))
+        transport.write(b"\n")
         return True
 
     async def drain(self) -> None:
