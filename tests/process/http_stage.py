@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from ssl import SSLContext
+from ssl import SSLContext, SSLError
 
 DEADLINE_SECONDS = 10.0
 
@@ -155,6 +155,10 @@ async def raw_server(script: Script, tls: SSLContext | None = None) -> AsyncGene
         for task in server.tasks:
             task.cancel()
         await asyncio.gather(*server.tasks, return_exceptions=True)
+        for peer in server.peers:
+            peer.abort()
+            with suppress(ConnectionError, SSLError):
+                await peer.writer.wait_closed()
         await until(lambda: not any("_accept_connection2" in repr(task) for task in asyncio.all_tasks()))
         assert not server.failures, server.failures
 

@@ -122,6 +122,7 @@ async def upstream(
         finally:
             async with asyncio.timeout(DEADLINE_SECONDS):
                 await client.close()
+            await until(lambda: not client._pool._opening and not client._pool._all)
             await until(lambda: not client._posts)  # none is kept that nobody waits for
 
 
