@@ -163,6 +163,19 @@ async def test_a_server_with_a_call_under_way_is_not_idle(tmp_path: Path) -> Non
         assert len(on.pids("a")) == 1
 
 
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_server_whose_resources_are_watched_is_not_idle(tmp_path: Path, era: str) -> None:
+    settings: Json = {"era": era, "resources": [{"uri": "x:1", "name": "x"}]}
+    async with stage(tmp_path, {"a": settings, "b": {}}, servers=options(idleSeconds=0.2)) as on:
+        client = await up(on)
+        upstream = on.upstreams("a")[0]
+        await client.request("resources/subscribe", {"uri": "a+x:1"})
+        await client.call("b__delay", seconds=0.8)
+        assert upstream.state is State.READY
+        await client.request("resources/unsubscribe", {"uri": "a+x:1"})
+        await eventually(lambda: upstream.state is State.IDLE)
+
+
 async def test_a_server_that_dies_while_listing_is_tried_again_with_its_reason(tmp_path: Path) -> None:
     async with stage(tmp_path, {"a": {"deadly": ["tools/list"]}, "b": {}}) as on:
         client = await on.legacy()

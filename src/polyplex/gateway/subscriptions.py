@@ -70,6 +70,8 @@ class Subscriptions:
             except BaseException:
                 del subscribed.uris[uri]
                 raise
+            finally:
+                upstream.watched = bool(subscribed.uris)
 
     async def remove(self, upstream: Upstream, uri: str, subscriber: str) -> None:
         """Take a subscription back; the server is told when it was the last one for the URI."""
@@ -80,6 +82,7 @@ class Subscriptions:
             senders = subscribed.uris.get(uri, {})
             if senders.pop(subscriber, None) is not None and not senders:
                 del subscribed.uris[uri]
+                upstream.watched = bool(subscribed.uris)
                 await self._change(upstream, subscribed, "resources/unsubscribe", uri)
 
     def drop(self, subscriber: str) -> None:
