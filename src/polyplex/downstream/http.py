@@ -21,6 +21,7 @@ from polyplex.transports.http_server import HttpLimits, HttpServer, Request
 log = logging.getLogger("polyplex.downstream")
 TICK_SECONDS: Final = 5.0
 _JSON: Final = "application/json"
+_LEGACY: Final = frozenset({*LEGACY_REVISIONS, None})
 Health = Callable[[], tuple[bool, dict[str, object]]]
 
 
@@ -137,8 +138,14 @@ class HttpEndpoint:
             kind = headers.get("content-type", _JSON)
             if kind != _JSON and not kind.lower().startswith(_JSON):
                 _refuse(request, 415, "the body must be application/json")
+            elif self._legacy.knows(headers.get("mcp-session-id")) and (
+                revision is None or revision in LEGACY_REVISIONS
+            ):
+                self._legacy.post(request)
             elif self._modern.claims(request, revision):
                 self._modern.post(request)
+            elif revision is not None and revision not in LEGACY_REVISIONS:
+                _refuse(request, 400, f"unknown protocol revision {revision!r}")
             else:
                 self._legacy.post(request)
         elif revision is not None and revision not in LEGACY_REVISIONS:

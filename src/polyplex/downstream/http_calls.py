@@ -28,21 +28,14 @@ _ID: Final = b'{"jsonrpc":"2.0","id":'
 class HttpCall:
     """Answers one POST. It turns into an event stream when a frame has to go out before the response.
 
-    `active` holds the calls under way; a call leaves it when it is answered.
+    `active` holds the calls under way; a call leaves it when it is answered. One is made for each request, so what
+    most never set has its default on the class.
     """
 
-    __slots__ = (
-        "_active",
-        "_body",
-        "_loop",
-        "_readers",
-        "_request",
-        "_session",
-        "_session_header",
-        "_since",
-        "_stream",
-        "_writer",
-    )
+    _stream: str | None = None
+    _writer: ResponseWriter | None = None
+    _body: BodyStream | None = None
+    _readers: "asyncio.Task[None] | None" = None
 
     def __init__(
         self,
@@ -53,14 +46,10 @@ class HttpCall:
         session_header: bytes = b"",
     ) -> None:
         self._session = session
-        self._stream: str | None = None
         self._request = request
         self._active = active
         self._loop = loop
         self._session_header = session_header
-        self._writer: ResponseWriter | None = None
-        self._body: BodyStream | None = None
-        self._readers: asyncio.Task[None] | None = None
         self._since = request.connection.since
         active.add(self)
 

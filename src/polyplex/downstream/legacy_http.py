@@ -69,6 +69,10 @@ class LegacyHttp:
         session.close()
         self._gateway.closed(session)
 
+    def knows(self, identifier: str | None) -> bool:
+        """True for the id of a session that is open."""
+        return identifier in self._sessions
+
     def _find(self, request: Request) -> Session | None:
         """The session that a request names; answers the request itself where there is none."""
         identifier = request.headers.get("mcp-session-id")

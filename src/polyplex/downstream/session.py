@@ -5,7 +5,7 @@ import itertools
 import logging
 import secrets
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
 from msgspec import UNSET
@@ -27,7 +27,7 @@ Send = Callable[[bytes], None]
 class Gateway(Protocol):
     """What endpoints call; the gateway implements it."""
 
-    async def handle(self, call: "Call") -> Reply:
+    def handle(self, call: "Call") -> Coroutine[Any, Any, Reply]:
         """Answer a request. Never raises but for cancellation."""
         ...
 

@@ -1,7 +1,8 @@
 """The composition root: builds the parts, answers clients, passes on what servers say."""
 
 import logging
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final
 
 from polyplex.config import Config
 from polyplex.downstream.session import Call, Session
@@ -15,8 +16,8 @@ from polyplex.gateway.local import Local
 from polyplex.gateway.metrics import Metrics
 from polyplex.gateway.notices import Notices
 from polyplex.gateway.subscriptions import Subscriptions
-from polyplex.protocol.envelope import LOG_LEVEL_KEY
-from polyplex.protocol.jsonrpc import METHOD_NOT_FOUND, decode_fields, decode_text
+from polyplex.protocol.envelope import LOG_LEVEL_KEY, log_level
+from polyplex.protocol.jsonrpc import METHOD_NOT_FOUND
 from polyplex.protocol.revisions import ROUTED_METHODS, Era
 from polyplex.transports.background import wait_all
 from polyplex.transports.exchange import Exchange, Reply
@@ -64,12 +65,15 @@ class Gateway:
         await self.core.pool.stop()
 
     # -- what endpoints call
-    async def handle(self, call: Call) -> Reply:
+    def handle(self, call: Call) -> Coroutine[Any, Any, Reply]:
         """Answer a request. Never raises but for cancellation."""
+        if call.method in ROUTED_METHODS:
+            return pipeline.answer(self.core, call, self._client(call))
+        return self._answer(call)
+
+    async def _answer(self, call: Call) -> Reply:
         try:
             client = self._client(call)
-            if call.method in ROUTED_METHODS:
-                return await pipeline.run(self.core, call, client)
             handler = self._local.handlers.get(call.method)
             if handler is None or call.session.era not in handler.eras:
                 raise RpcError(METHOD_NOT_FOUND, f"unknown method: {call.method}")
@@ -82,9 +86,7 @@ class Gateway:
         session = call.session
         if session.era is Era.MODERN:
             if call.params is not None and _LOG_MARK in call.params:
-                meta = decode_fields(decode_fields(call.params)["_meta"])
-                if LOG_LEVEL_KEY in meta:
-                    session.log_level = decode_text(meta[LOG_LEVEL_KEY])
+                session.log_level = log_level(call.params)
             self.start()
             return self.core.modern
         client: Client | None = session.context

@@ -50,38 +50,41 @@ class Outgoing(NamedTuple):
     streamable: bool
 
 
-async def run(core: Core, call: Call, client: Client) -> Reply:
-    """Carry one routed request. Raises `RpcError`, `RemoteProtocolError` or `UpstreamError`; see `answer_failure`."""
-    fields = decode_params(call.params or b"{}")
+async def answer(core: Core, call: Call, client: Client) -> Reply:
+    """Carry one routed request, and turn what goes wrong on the way into an answer."""
     try:
-        target = resolve(core.view(client).routes, call, fields)
-    except RpcError:  # a server that is still starting may be meant
-        await core.pool.server_of(_subject(call.method, fields), client.binding)
-        target = resolve(core.view(client).routes, call, fields)
-    upstream = client.upstreams.get(target.server) or await core.upstream(client, target.server)
-    connection = upstream.connection or await upstream.ready()
-    peer = connection.peer or upstream.peer
-    era = Era.LEGACY if peer is None else peer.era
-    outgoing = prepare(call, client, upstream, target, fields, era)
-    reply = await upstream.call(
-        call.method,
-        outgoing.params,
-        context=call,
-        streamable=outgoing.streamable,
-        headers=outgoing.headers,
-        identifier=outgoing.identifier,
-        token=outgoing.token,
-    )
-    if reply.stream is not None:
-        if outgoing.streamable:
-            return reply
-        reply = await gathered(reply)
-    if reply.result is None:
-        error = reply.error or error_object(INTERNAL_ERROR, "no answer")
-        return Reply(error=results.error_for(call.method, error, era, client.binding.era, _uri(fields)))
-    result = results.result_for(call.method, reply.result, era, client.binding.era)
-    reply.result = rewrite_result(call.method, result, upstream.naming)
-    return reply
+        fields = decode_params(call.params or b"{}")
+        try:
+            target = resolve(core.view(client).routes, call, fields)
+        except RpcError:  # a server that is still starting may be meant
+            await core.pool.server_of(_subject(call.method, fields), client.binding)
+            target = resolve(core.view(client).routes, call, fields)
+        upstream = client.upstreams.get(target.server) or await core.upstream(client, target.server)
+        connection = upstream.connection or await upstream.ready()
+        peer = connection.peer or upstream.peer
+        era = Era.LEGACY if peer is None else peer.era
+        outgoing = prepare(call, client, upstream, target, fields, era)
+        reply = await upstream.call(
+            call.method,
+            outgoing.params,
+            context=call,
+            streamable=outgoing.streamable,
+            headers=outgoing.headers,
+            identifier=outgoing.identifier,
+            token=outgoing.token,
+        )
+        if reply.stream is not None:
+            if outgoing.streamable:
+                return reply
+            reply = await gathered(reply)
+        if reply.result is None:
+            error = reply.error or error_object(INTERNAL_ERROR, "no answer")
+            return Reply(error=results.error_for(call.method, error, era, client.binding.era, _uri(fields)))
+        result = results.result_for(call.method, reply.result, era, client.binding.era)
+        reply.result = rewrite_result(call.method, result, upstream.naming)
+        return reply
+    except (RpcError, RemoteProtocolError, UpstreamError) as error:
+        return answer_failure(call, error)
 
 
 def _subject(method: str, fields: Fields) -> str:

@@ -93,6 +93,16 @@ def _read_envelope(meta: Fields) -> Envelope:
     return Envelope(revision, bytes(raw_capabilities), None if info is None else bytes(info), text)
 
 
+def log_level(params: bytes) -> str | None:
+    """The log level that a modern request asks for; None where there is none that counts."""
+    try:
+        level = decode_fields(decode_fields(params)["_meta"]).get(LOG_LEVEL_KEY)
+        text = None if level is None else decode_text(level)
+    except (RemoteProtocolError, KeyError):
+        return None
+    return text if text in LOG_LEVELS else None
+
+
 def stamp(meta: Fields, revision: str, capabilities: bytes, client_info: bytes, log_level: str | None) -> Fields:
     """`meta` with the reserved keys set for a modern upstream; other members stay as they are."""
     stamped = dict(meta)
