@@ -243,6 +243,24 @@ async def test_each_event_of_the_general_stream_comes_once(loop_factory: LoopFac
     assert got == [0, 1, 10, 11, 15, 20, 21, 30, 31]
 
 
+async def test_the_priming_event_leads_back_to_no_event_that_was_given_before(loop_factory: LoopFactory) -> None:
+    async with http_endpoint() as stage:
+        session = await stage.session(LATEST)
+        held = stage.endpoint._legacy._sessions[session]
+        last: str | None = None
+        for turn in range(3):
+            async with stage.client(session, LATEST) as client:
+                await client.open(last)
+                last = (await client.event())["id"]
+                if turn == 0:
+                    held.send(NOTE % 1)
+                    last = (await client.event())["id"]
+                if turn == 2:
+                    held.send(NOTE % 2)
+                    assert progress([await client.event()]) == [2]
+            await until(lambda: not stage.endpoint._legacy._streams)
+
+
 async def test_keep_alive_comments_on_the_general_stream(loop_factory: LoopFactory) -> None:
     async with http_endpoint() as stage, stage.client(await stage.session(OLD)) as client:
         await client.open()
