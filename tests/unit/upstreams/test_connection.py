@@ -77,7 +77,7 @@ async def test_what_is_no_message_changes_nothing(frame: bytes) -> None:
 async def test_an_answer_that_cannot_be_read_fails_its_own_call_only() -> None:
     wire = Wire()
     exchange, other = begin(wire), begin(wire)
-    wire.raw(b'{"jsonrpc":"2.0","id":%b,"result":{"x":tru}}' % exchange.id)
+    wire.raw(b'{"jsonrpc":"2.0","id":%b,"result":{"x":+}}' % exchange.id)
     with pytest.raises(UpstreamLost, match="cannot be read"):
         await within(exchange)
     assert not other.done()
