@@ -172,7 +172,13 @@ class Connection:
 
     # -- in (the receiver interface of client transports)
     def received(self, frame: bytes | bytearray, exchange: Exchange | None) -> None:
-        """A frame came."""
+        """A frame came. Whatever goes wrong with one frame must not end the connection for the others."""
+        try:
+            self._received(frame, exchange)
+        except Exception:
+            log.exception("%s: a message could not be handled", self.server)
+
+    def _received(self, frame: bytes | bytearray, exchange: Exchange | None) -> None:
         try:
             message = jsonrpc.decode(frame)  # pyright: ignore[reportArgumentType]
         except RemoteProtocolError as error:
