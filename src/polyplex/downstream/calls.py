@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import partial
 from typing import Any
 
@@ -32,48 +31,34 @@ def run_call(
         answer(call, Reply.failure(jsonrpc.INTERNAL_ERROR, f"too many requests under way; at most {MAX_CALLS}"))
         return
     calls[call.id] = call
-    loop = loop or asyncio.get_running_loop()
-    coroutine = _run(gateway, call, answer, unanswered)
+    call.task = running = Running(gateway.handle(call), call, answer, unanswered, loop or asyncio.get_running_loop())
     if call.method in ROUTED_METHODS:
-        call.task = running = Running(coroutine, loop)
         running.start()
     else:
-        call.task = task = loop.create_task(coroutine)
-        task.add_done_callback(partial(_ended, call, unanswered))
-
-
-async def _run(gateway: Gateway, call: Call, answer: Answer, unanswered: Callable[[Call], None]) -> None:
-    try:
-        reply = await gateway.handle(call)
-    except asyncio.CancelledError:
-        call.session.calls.pop(call.id, None)
-        unanswered(call)
-        return
-    except Exception:
-        log.exception("the request %s failed inside polyplex", call.method)
-        reply = Reply.failure(jsonrpc.INTERNAL_ERROR, "polyplex failed; its log says more")
-    call.session.calls.pop(call.id, None)
-    answer(call, reply)
-
-
-def _ended(call: Call, unanswered: Callable[[Call], None], task: asyncio.Task[None]) -> None:
-    """A task that is cancelled before its first step has run nothing of its coroutine."""
-    if task.cancelled() and call.session.calls.get(call.id) is call:
-        del call.session.calls[call.id]
-        unanswered(call)
+        running.start_task()
 
 
 class Running:
-    """Runs a coroutine without a task for as long as it awaits nothing but exchanges with upstreams.
+    """Runs a call to its one answer; without a task for as long as it awaits nothing but exchanges with upstreams.
 
     A task costs two rounds of the event loop for each request, which is a third of what a small call costs in all.
     The first time the coroutine awaits anything else, a task takes over.
     """
 
-    __slots__ = ("_begun", "_cancelled", "_coroutine", "_loop", "_task", "_waiting")
+    __slots__ = ("_answer", "_begun", "_call", "_cancelled", "_coroutine", "_loop", "_task", "_unanswered", "_waiting")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, Reply],
+        call: Call,
+        answer: Answer,
+        unanswered: Callable[[Call], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
         self._coroutine = coroutine
+        self._call = call
+        self._answer = answer
+        self._unanswered = unanswered
         self._loop = loop
         self._task: asyncio.Task[None] | None = None
         self._waiting: Exchange | None = None
@@ -82,6 +67,10 @@ class Running:
     def start(self) -> None:
         """Run up to the first await that has to wait."""
         self._step(None)
+
+    def start_task(self) -> None:
+        """Run in a task from the beginning."""
+        self._task = self._loop.create_task(self._in_task(self._coroutine))
 
     def cancel(self) -> None:
         """Raise `CancelledError` where the coroutine waits."""
@@ -100,36 +89,68 @@ class Running:
         self._waiting = None
         try:
             awaited = self._coroutine.send(None) if error is None else self._coroutine.throw(error)
-        except StopIteration:
-            return
-        if isinstance(awaited, Exchange):
-            self._waiting = awaited
-            awaited.on_done = self._resume
+        except StopIteration as end:
+            self._finish(end.value)
+        except asyncio.CancelledError:
+            self._drop()
+        except Exception as failure:  # noqa: BLE001 - a mistake of ours, but the client gets an answer
+            self._fail(failure)
         else:
-            self._task = self._loop.create_task(self._rest(awaited))
+            if isinstance(awaited, Exchange):
+                self._waiting = awaited
+                awaited.on_done = self._resume
+            else:
+                self._task = self._loop.create_task(self._in_task(_Rest(self._coroutine, awaited)))
 
-    async def _rest(self, awaited: object) -> None:
+    async def _in_task(self, coroutine: Awaitable[Reply]) -> None:
         self._begun = True
         task = asyncio.current_task()
         if self._cancelled and task is not None:
             task.cancel()  # not before: a task that never began would have let go of the coroutine in the middle
-        await _go_on(self._coroutine, awaited)
-
-
-@types.coroutine
-def _go_on(coroutine: Coroutine[Any, Any, None], awaited: object) -> Generator[Any, None, None]:
-    """The rest of a coroutine that waits for `awaited` already."""
-    while True:
         try:
-            yield awaited
-        except BaseException as error:  # noqa: BLE001 - passed on to where it belongs
-            step = partial(coroutine.throw, error)
+            reply = await coroutine
+        except asyncio.CancelledError:
+            self._drop()
+        except Exception as failure:  # noqa: BLE001 - a mistake of ours, but the client gets an answer
+            self._fail(failure)
         else:
-            step = partial(coroutine.send, None)
-        try:
-            awaited = step()
-        except StopIteration:
-            return
+            self._finish(reply)
+
+    def _finish(self, reply: Reply) -> None:
+        self._call.session.calls.pop(self._call.id, None)
+        self._answer(self._call, reply)
+
+    def _drop(self) -> None:
+        self._call.session.calls.pop(self._call.id, None)
+        self._unanswered(self._call)
+
+    def _fail(self, failure: Exception) -> None:
+        log.error("the request %s failed inside polyplex", self._call.method, exc_info=failure)
+        self._finish(Reply.failure(jsonrpc.INTERNAL_ERROR, "polyplex failed; its log says more"))
+
+
+class _Rest:
+    """The rest of a coroutine that waits for `awaited` already."""
+
+    __slots__ = ("_awaited", "_coroutine")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Reply], awaited: object) -> None:
+        self._coroutine = coroutine
+        self._awaited = awaited
+
+    def __await__(self) -> Generator[Any, Any, Reply]:
+        awaited = self._awaited
+        while True:
+            try:
+                yield awaited
+            except BaseException as error:  # noqa: BLE001 - passed on to where it belongs
+                step = partial(self._coroutine.throw, error)
+            else:
+                step = partial(self._coroutine.send, None)
+            try:
+                awaited = step()
+            except StopIteration as end:
+                return end.value
 
 
 def response_frame(call: Call, reply: Reply) -> bytes:

@@ -1,7 +1,7 @@
 """The straight line: a client's request through to one server and back. Read this file to know where everything is."""
 
+import asyncio
 import logging
-from typing import NamedTuple
 
 from msgspec import Raw
 
@@ -35,19 +35,9 @@ from polyplex.protocol.jsonrpc import (
 from polyplex.protocol.revisions import Era
 from polyplex.transports.exchange import Reply
 from polyplex.upstreams.connection import request_id
-from polyplex.upstreams.upstream import Upstream
+from polyplex.upstreams.upstream import Outgoing, Upstream
 
 log = logging.getLogger("polyplex.gateway")
-
-
-class Outgoing(NamedTuple):
-    """A request as it leaves for its server."""
-
-    params: bytes
-    identifier: bytes
-    token: bytes | None
-    headers: list[tuple[str, str]] | None
-    streamable: bool
 
 
 async def answer(core: Core, call: Call, client: Client) -> Reply:
@@ -60,19 +50,17 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
             await core.pool.server_of(_subject(call.method, fields), client.binding)
             target = resolve(core.view(client).routes, call, fields)
         upstream = client.upstreams.get(target.server) or await core.upstream(client, target.server)
-        connection = upstream.connection or await upstream.ready()
+        connection = upstream.connection
+        if connection is None or not connection.open:
+            connection = await upstream.ready()
         peer = connection.peer or upstream.peer
         era = Era.LEGACY if peer is None else peer.era
         outgoing = prepare(call, client, upstream, target, fields, era)
-        reply = await upstream.call(
-            call.method,
-            outgoing.params,
-            context=call,
-            streamable=outgoing.streamable,
-            headers=outgoing.headers,
-            identifier=outgoing.identifier,
-            token=outgoing.token,
-        )
+        exchange = upstream.send(connection, outgoing, call)
+        try:
+            reply = await exchange
+        except (UpstreamError, asyncio.CancelledError) as error:
+            reply = await upstream.recover(error, connection, exchange, outgoing, call)
         if reply.stream is not None:
             if outgoing.streamable:
                 return reply
@@ -158,7 +146,7 @@ def prepare(call: Call, client: Client, upstream: Upstream, target: Target, fiel
         spec = target.entry.headers if target.entry is not None else ()
         headers = requests.mirrored_headers(call.method, target.local if named else None, spec, fields.get("arguments"))
     streamable = call.streamable and same and not upstream.naming.prefix
-    return Outgoing(params, identifier, None if token is None else bytes(token), headers, streamable)
+    return Outgoing(call.method, params, identifier, None if token is None else bytes(token), headers, streamable)
 
 
 def localise(method: str, fields: Fields, local: str) -> Fields:

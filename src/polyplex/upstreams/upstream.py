@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -38,6 +38,17 @@ class State(StrEnum):
     READY = "ready"
     WAITING = "waiting"
     STOPPED = "stopped"
+
+
+class Outgoing(NamedTuple):
+    """A client's request as it leaves for its server. `token` is the client's own progress token."""
+
+    method: str
+    params: bytes
+    identifier: bytes
+    token: bytes | None = None
+    headers: list[tuple[str, str]] | None = None
+    streamable: bool = False
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -301,46 +312,36 @@ class Upstream:
         return self.watched or any(exchange is not self._listener for exchange in in_flight.values())
 
     # -- calls
-    async def call(
-        self,
-        method: str,
-        params: bytes,
-        *,
-        context: object,
-        streamable: bool = False,
-        headers: list[tuple[str, str]] | None = None,
-        identifier: bytes | None = None,
-        token: bytes | None = None,
+    def send(self, connection: Connection, outgoing: Outgoing, context: object) -> Exchange:
+        """Send a client's request. Await the exchange; what it raises goes to `recover`."""
+        return connection.start(
+            outgoing.method,
+            outgoing.params,
+            timeout=self._timeout,
+            last=self._last,
+            context=context,
+            streamable=outgoing.streamable,
+            headers=outgoing.headers,
+            identifier=outgoing.identifier,
+            token=outgoing.token,
+        )
+
+    async def recover(
+        self, error: BaseException, connection: Connection, exchange: Exchange, outgoing: Outgoing, context: object
     ) -> Reply:
-        """Carry a client's request. It is sent again, once, only where it is known not to have run."""
-        last_try = False
-        while True:
-            connection = self.connection
-            if connection is None or not connection.open:
-                connection = await self.ready()
-            exchange = connection.start(
-                method,
-                params,
-                timeout=self._timeout,
-                last=self._last,
-                context=context,
-                streamable=streamable,
-                headers=headers,
-                identifier=identifier,
-                token=token,
-            )
+        """Deal with a request that was not answered. It is sent again, once, only where it is known not to have run."""
+        if isinstance(error, UpstreamUnavailable):
+            connection = await self.ready()
+            exchange = self.send(connection, outgoing, context)
             try:
                 return await exchange
-            except asyncio.CancelledError:
-                connection.cancel(exchange, "the client cancelled the request")
-                raise
-            except UpstreamUnavailable:
-                if last_try:
-                    raise
-                last_try = True
-            except UpstreamTimeout:
-                self._background.start(self._check_health(connection))
-                raise
+            except (UpstreamError, asyncio.CancelledError) as second:
+                error = second
+        if isinstance(error, asyncio.CancelledError):
+            connection.cancel(exchange, "the client cancelled the request")
+        elif isinstance(error, UpstreamTimeout):
+            self._background.start(self._check_health(connection))
+        raise error
 
     async def _check_health(self, connection: Connection) -> None:
         """After a call timed out: a server that does not even answer a ping is started anew."""
