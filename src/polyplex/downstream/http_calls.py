@@ -139,16 +139,15 @@ class HttpCall:
             self._readers = self._loop.create_task(self._gather(call, Reply(stream=stream)))
             return
         prefix = _ID + call.id + _RESULT
-        writer = self._request.respond_sized(len(prefix) + stream.length)
+        writer = self._request.respond_sized(len(prefix) + stream.length, prefix)
         self._body = stream
         if writer.closed:
             self._body_lost()
             return
-        writer.write(prefix)
         writer.on_writable = stream.resume
         self._request.on_disconnect = self._body_lost
 
-        def forward(data: bytes) -> None:
+        def forward(data: bytes | memoryview) -> None:
             writer.write(data)
             if writer.full:
                 stream.pause()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 PIECE_BYTES: Final = 256 * 1024
+Piece = bytes | memoryview
 
 
 class Source(Protocol):
@@ -24,17 +25,17 @@ class BodyStream:
 
     __slots__ = ("_on_data", "_on_end", "_outcome", "_pieces", "_source", "ended", "length")
 
-    def __init__(self, source: Source, head: bytes, length: int) -> None:
+    def __init__(self, source: Source, head: Piece, length: int) -> None:
         self.length = length
         self.ended = False
         self._source = source
-        self._pieces: list[bytes] = [head] if head else []
+        self._pieces: list[Piece] = [head] if len(head) else []
         self._outcome: Exception | None = None
-        self._on_data: Callable[[bytes], None] | None = None
+        self._on_data: Callable[[Piece], None] | None = None
         self._on_end: Callable[[Exception | None], None] | None = None
         source.pause()
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: Piece) -> None:
         """Called by the source for each piece."""
         if self._on_data is not None:
             self._on_data(data)
@@ -48,7 +49,7 @@ class BodyStream:
             on_end, self._on_end, self._on_data = self._on_end, None, None
             on_end(error)
 
-    def attach(self, on_data: Callable[[bytes], None], on_end: Callable[[Exception | None], None]) -> None:
+    def attach(self, on_data: Callable[[Piece], None], on_end: Callable[[Exception | None], None]) -> None:
         """Let the bytes flow."""
         pieces, self._pieces = self._pieces, []
         for piece in pieces:
@@ -116,7 +117,7 @@ class _Memory:
         while not self._paused and self._position < len(self._view):
             start = self._position
             self._position = min(start + PIECE_BYTES, len(self._view))
-            self.stream.feed(bytes(self._view[start : self._position]))
+            self.stream.feed(self._view[start : self._position])
         if not self._paused and not self.stream.ended:
             self.stream.feed(b"}")
             self.stream.finish(None)

@@ -25,7 +25,7 @@ class Responder(Protocol):
         """Write the head of a response whose body comes in pieces."""
         ...
 
-    def write(self, parts: tuple[bytes, ...]) -> None:
+    def write(self, parts: "tuple[bytes | memoryview, ...]") -> None:
         """Write a piece of such a body."""
         ...
 
@@ -104,10 +104,10 @@ class Request:
         else:
             self.respond(500, b"polyplex failed; its log says more", b"text/plain")
 
-    def respond_sized(self, length: int) -> "ResponseWriter":
-        """200 with a JSON body of known length that arrives in pieces."""
+    def respond_sized(self, length: int, start: bytes = b"") -> "ResponseWriter":
+        """200 with a JSON body of known length that arrives in pieces, the first of which is `start`."""
         writer = ResponseWriter(self, chunked=False)
-        self._connection.begin(self, _JSON_HEAD % length, writer)
+        self._connection.begin(self, _JSON_HEAD % length + start, writer)
         return writer
 
     def respond_events(self, extra: bytes = b"") -> "ResponseWriter":
@@ -138,9 +138,9 @@ class ResponseWriter:
         """True while the client takes the bytes more slowly than they come."""
         return self._connection.write_paused
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Write a piece; after the client went away this does nothing."""
-        if self.closed or not data:
+        if self.closed or not len(data):
             return
         self._connection.write((b"%x\r\n" % len(data), data, b"\r\n") if self._chunked else (data,))
 

@@ -315,7 +315,7 @@ class ServerConnection(asyncio.Protocol):
         self._batch.flush()
         self._transport.write(head)
 
-    def write(self, parts: tuple[bytes, ...]) -> None:
+    def write(self, parts: tuple[bytes | memoryview, ...]) -> None:
         """Write bytes; a client that lets too much pile up is dropped."""
         if self._transport is None:
             return

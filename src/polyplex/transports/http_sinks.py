@@ -236,14 +236,16 @@ class PostSink(ResponseSink):
 
     def _recognise(self, data: bytes) -> None:
         """A large body that starts as our response does goes through as it comes; any other is gathered."""
-        self._body += data
         prefix, exchange = self._prefix, self.exchange
-        if prefix is None or exchange is None or len(self._body) < len(prefix):
+        first = data if not self._body else bytes(self._body + data)
+        if prefix is None or exchange is None or len(first) < len(prefix):
+            self._body += data
             return
         self._prefix = None
-        if not self._body.startswith(prefix) or self.connection is None:
+        if not first.startswith(prefix) or self.connection is None:
+            self._body += data
             return
-        head = bytes(self._body[len(prefix) :])
+        head = memoryview(first)[len(prefix) :]
         self._body = bytearray()
         length = int(self._headers[b"content-length"]) - len(prefix)
         self._stream = BodyStream(self.connection, head, length)
