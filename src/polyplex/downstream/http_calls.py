@@ -32,6 +32,7 @@ class HttpCall:
     most never set has its default on the class.
     """
 
+    call: Call | None = None
     _stream: str | None = None
     _writer: ResponseWriter | None = None
     _body: BodyStream | None = None

@@ -1,6 +1,7 @@
 """Streamable HTTP for modern clients (2026-07-28): every POST stands alone, closing its stream cancels it."""
 
 import asyncio
+from typing import Final
 
 from msgspec import UNSET, Raw
 
@@ -11,8 +12,10 @@ from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.protocol import envelope, headers, jsonrpc
 from polyplex.protocol.jsonrpc import Fields, Message
 from polyplex.protocol.revisions import LATEST_MODERN, LEGACY_ONLY_METHODS, LEGACY_REVISIONS, Era
-from polyplex.transports.exchange import Reply
 from polyplex.transports.http_server import Request
+
+MAX_METAS: Final = 64
+MAX_META_BYTES: Final = 2048
 
 
 class ModernHttp:
@@ -22,13 +25,13 @@ class ModernHttp:
         self._gateway = gateway
         self._active = active
         self._loop = asyncio.get_running_loop()
-        self._calls: dict[bytes, Call] = {}
-        self._count = 0
+        self._revisions: dict[bytes, str] = {}
 
     def close(self) -> None:
         """Cancel what is under way."""
-        for call in list(self._calls.values()):
-            call.stop()
+        for http_call in list(self._active):
+            if http_call.call is not None:
+                http_call.call.stop()
 
     def claims(self, request: Request, revision: str | None) -> bool:
         """True for requests of the modern era: by their header, or by the envelope in their body."""
@@ -53,45 +56,45 @@ class ModernHttp:
     def _request(self, request: Request, message: Message, method: str) -> None:
         identifier = bytes(message.id)  # pyright: ignore[reportArgumentType]
         try:
-            self._check(request, message, method)
+            fields = self._check(request, message, method)
         except RpcError as error:
             _error(request, 404 if error.code == jsonrpc.METHOD_NOT_FOUND else 400, identifier, error)
             return
         except RemoteProtocolError as error:
             _error(request, 400, identifier, RpcError(error.code, str(error)))
             return
-        self._count += 1
         session = Session(Era.MODERN, LATEST_MODERN, http=True, identifier="modern")
         http_call = HttpCall(request, self._active, self._loop, session)
         call = Call(session, message, http_call.send, request.headers)
+        call.fields = fields
         call.streamable = True
-        key = b"%d" % self._count
-        self._calls[key] = call
-
-        def answer(call: Call, reply: Reply) -> None:
-            self._calls.pop(key, None)
-            http_call.answer(call, reply)
-
-        def unanswered(call: Call) -> None:
-            self._calls.pop(key, None)
-            http_call.unanswered(call)
-
         request.on_disconnect = call.stop
-        run_call(self._gateway, call, answer, unanswered, self._loop)
+        http_call.call = call
+        run_call(self._gateway, call, http_call.answer, http_call.unanswered, self._loop)
 
-    def _check(self, request: Request, message: Message, method: str) -> None:
-        """Envelope and headers. Raises `RpcError`, all of which mean HTTP 400 or 404."""
-        params = b"{}" if message.params is UNSET else bytes(message.params)
-        fields: Fields = jsonrpc.decode_fields(params)
-        raw = fields.get("_meta", Raw(b"{}"))
-        meta = jsonrpc.decode_fields(raw)
-        revision = meta.get(envelope.REVISION_KEY)
-        headers.check_request(
-            request.headers, method, fields, None if revision is None else jsonrpc.decode_text(revision)
-        )
-        envelope.read_envelope(meta)
+    def _check(self, request: Request, message: Message, method: str) -> Fields:
+        """Envelope and headers; gives the params. Raises `RpcError`, all of which mean HTTP 400 or 404."""
+        fields = jsonrpc.decode_params(b"{}" if message.params is UNSET else message.params)
+        raw = bytes(fields.get("_meta", Raw(b"{}")))
+        revision = self._revisions.get(raw)
+        if revision is None:
+            revision = self._read_meta(request, method, fields, raw)
+        headers.check_request(request.headers, method, fields, revision)
         if method in LEGACY_ONLY_METHODS:
             raise RpcError(jsonrpc.METHOD_NOT_FOUND, f"{method} does not exist in revision {LATEST_MODERN}")
+        return fields
+
+    def _read_meta(self, request: Request, method: str, fields: Fields, raw: bytes) -> str:
+        """The revision that `_meta` names. A client sends the same `_meta` over and over: the usual ones are kept."""
+        meta = jsonrpc.decode_fields(raw)
+        text = meta.get(envelope.REVISION_KEY)
+        headers.check_request(request.headers, method, fields, None if text is None else jsonrpc.decode_text(text))
+        revision = envelope.read_envelope(meta).revision
+        if len(raw) <= MAX_META_BYTES:
+            if len(self._revisions) >= MAX_METAS:
+                self._revisions.clear()
+            self._revisions[raw] = revision
+        return revision
 
 
 def _is_modern(body: bytes) -> bool:

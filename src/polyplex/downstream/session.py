@@ -13,7 +13,7 @@ from msgspec import UNSET
 from polyplex.downstream.event_log import EventLog, MemoryEventLog
 from polyplex.errors import RpcError
 from polyplex.protocol import jsonrpc
-from polyplex.protocol.jsonrpc import Message
+from polyplex.protocol.jsonrpc import Fields, Message
 from polyplex.protocol.revisions import Era
 from polyplex.transports.exchange import Reply
 
@@ -156,7 +156,9 @@ class Session:
 class Call:
     """A request of a client on its way through. `send` writes a frame on the call's own stream."""
 
-    __slots__ = ("headers", "id", "method", "params", "revision", "send", "session", "streamable", "suspend", "task")
+    __slots__ = (
+        "fields", "headers", "id", "method", "params", "revision", "send", "session", "streamable", "suspend", "task",
+    )  # fmt: skip
 
     def __init__(self, session: Session, message: Message, send: Send, headers: dict[str, str] | None = None) -> None:
         self.session = session
@@ -167,6 +169,7 @@ class Call:
         self.send = send
         self.headers = headers
         self.streamable = False
+        self.fields: Fields | None = None
         self.suspend: Callable[[int], None] | None = None
         self.task: Cancellable | None = None
 

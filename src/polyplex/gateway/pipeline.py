@@ -43,7 +43,7 @@ log = logging.getLogger("polyplex.gateway")
 async def answer(core: Core, call: Call, client: Client) -> Reply:
     """Carry one routed request, and turn what goes wrong on the way into an answer."""
     try:
-        fields = decode_params(call.params or b"{}")
+        fields = call.fields or decode_params(call.params or b"{}")
         try:
             target = resolve(core.view(client).routes, call, fields)
         except RpcError:  # a server that is still starting may be meant
@@ -129,9 +129,10 @@ def prepare(call: Call, client: Client, upstream: Upstream, target: Target, fiel
     entry = target.entry
     bare = entry is not None and entry.key == target.local and call.method != "completion/complete"
     renamed = fields if bare else localise(call.method, fields, target.local)
-    meta = requests.read_meta(fields)
-    token = meta.get("progressToken")
     same = era is client.binding.era
+    plain = same and b'"progressToken"' not in (call.params or b"")
+    meta = {} if plain and renamed is fields else requests.read_meta(fields)
+    token = meta.get("progressToken")
     if token is None and renamed is fields and (same or (era is Era.LEGACY and not meta)):
         params = call.params or b"{}"
     else:
