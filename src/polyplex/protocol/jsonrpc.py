@@ -32,6 +32,8 @@ _LONGEST_CACHED_METHOD: Final = 64
 _ESCAPE: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
 )
+_INTEGER: Final = re.compile(rb'"?(-?\d{1,18})(?:\.\d*)?"?')
+_LONGEST_MENDED: Final = 1000
 _ID_HINT: Final = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.){0,256}"|-?\d{1,40})')
 
 
@@ -58,12 +60,18 @@ class RpcErrorObject(msgspec.Struct):
     data: Raw | UnsetType = UNSET
 
 
+class _StrictError(msgspec.Struct):
+    code: int
+    message: str
+
+
 Fields = dict[str, Raw]
 _decode_message = msgspec.json.Decoder(Message).decode
 _decode_identified = msgspec.json.Decoder(_Identified).decode
 _decode_batch = msgspec.json.Decoder(list[Raw]).decode
 _decode_fields = msgspec.json.Decoder(Fields).decode
 _decode_error = msgspec.json.Decoder(RpcErrorObject).decode
+_decode_strict_error = msgspec.json.Decoder(_StrictError).decode
 _decode_text = msgspec.json.Decoder(str).decode
 encode_json = msgspec.json.Encoder().encode
 
@@ -271,6 +279,30 @@ def decode_error(raw: Raw | bytes) -> RpcErrorObject:
         return _decode_error(raw)
     except (msgspec.DecodeError, RecursionError):
         return RpcErrorObject(INTERNAL_ERROR, "the server sent an error that is not one")
+
+
+def mend_error(raw: Raw | bytes) -> bytes:
+    """The `error` member with the integer code and the text that clients need; the bytes that came where it has both.
+
+    Clients drop a response whose error breaks the rules, and wait for another one until they time out.
+    """
+    frame = bytes(raw)
+    try:
+        _decode_strict_error(frame)
+        return frame
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        fields = _decode_fields(frame)
+    except (msgspec.DecodeError, RecursionError):
+        fields = {"message": Raw(frame)}
+    code = _INTEGER.fullmatch(bytes(fields.get("code", Raw(b""))))
+    message = bytes(fields.get("message", Raw(b"null")))
+    if message[:1] != b'"':
+        text = "" if message == NULL else f": {message[:_LONGEST_MENDED].decode('utf-8', 'replace')}"
+        message = encode_json(f"the server sent an error without a message{text}")
+    number = Raw(code[1] if code else b"%d" % INTERNAL_ERROR)
+    return encode_json(fields | {"code": number, "message": Raw(message)})
 
 
 _methods: dict[str, bytes] = {}

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import logging
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
@@ -29,6 +30,11 @@ MAX_ASKS: Final = 256
 STREAM_FROM_BYTES: Final = 1024 * 1024
 _ids: Final = itertools.count(1)
 _SUBSCRIPTION: Final = SUBSCRIPTION_KEY.encode()
+# Their results say nothing, and some servers answer null to them.
+_EMPTY_RESULTS: Final = frozenset({"ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+_METHOD_HINT: Final = re.compile(rb'"method"\s*:\s*"[^"]')
+# How serializers that know one kind of number write our ids.
+_ZERO_FRACTION: Final = re.compile(rb"\.0+$")
 
 
 # Asks whoever was found to be the one, and waits for the answer. Raises `RpcError`.
@@ -195,17 +201,26 @@ class Connection:
         identifier = b"null" if message.id is UNSET else bytes(message.id)
         exchange = self.in_flight.pop(identifier, None)
         if exchange is None:
-            exchange = self.in_flight.pop(identifier.strip(b'"'), None)
+            exchange = self.in_flight.pop(_ZERO_FRACTION.sub(b"", identifier.strip(b'"')), None)
         if exchange is None and identifier == b"null" and hint is not None and message.error is not UNSET:
             exchange = self.in_flight.pop(hint.id, None)
         if exchange is None:
             log.debug("%s: an answer to no request of ours, id %s", self.server, identifier[:80])
         elif message.error is not UNSET:
-            exchange.resolve(Reply(error=bytes(message.error)))
+            exchange.resolve(Reply(error=jsonrpc.mend_error(message.error)))
         else:
-            result = memoryview(message.result)  # pyright: ignore[reportArgumentType]
-            large = exchange.streamable and len(result) >= STREAM_FROM_BYTES
-            exchange.resolve(Reply(stream=stream_of(result)) if large else Reply(result=bytes(result)))
+            self._resolve(exchange, memoryview(message.result))  # pyright: ignore[reportArgumentType]
+
+    def _resolve(self, exchange: Exchange, result: memoryview) -> None:
+        start = bytes(result[:40])
+        if start[:1] != b"{":
+            if start != jsonrpc.NULL or exchange.method not in _EMPTY_RESULTS:
+                what = start.decode("utf-8", "replace")
+                exchange.fail(UpstreamLost(self.server, f"its result for {exchange.method} is no object: {what}"))
+                return
+            result = memoryview(b"{}")
+        large = exchange.streamable and len(result) >= STREAM_FROM_BYTES
+        exchange.resolve(Reply(stream=stream_of(result)) if large else Reply(result=bytes(result)))
 
     def _notification(self, method: str, raw: Raw | object, hint: Exchange | None) -> None:
         params = None if raw is UNSET else bytes(raw)  # pyright: ignore[reportArgumentType, reportCallIssue]
@@ -303,7 +318,7 @@ class Connection:
             return
         identifier = jsonrpc.find_id(frame) if hint is None else hint.id
         exchange = self.in_flight.pop(identifier, None) if identifier is not None else None
-        if exchange is not None and (hint is not None or b'"method"' not in frame[:256]):
+        if exchange is not None and (hint is not None or not _METHOD_HINT.search(frame, 0, 256)):
             exchange.fail(UpstreamLost(self.server, f"its answer cannot be read: {error}"))
         else:
             if exchange is not None:

@@ -382,3 +382,35 @@ def test_repeats_are_looked_for_in_json_alone() -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         jsonrpc.refuse_duplicate_keys(b"{")
     assert caught.value.code == PARSE_ERROR
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "message"),
+    [
+        (b'"boom"', -32603, "boom"),
+        (b'{"message":"boom"}', -32603, "boom"),
+        (b'{"code":"-32000","message":"boom"}', -32000, "boom"),
+        (b'{"code":-32000.5,"message":"boom"}', -32000, "boom"),
+        (b'{"code":null,"message":"boom"}', -32603, "boom"),
+        (b'{"code":7,"message":null}', 7, "the server sent an error without a message"),
+        (b'{"code":7}', 7, "the server sent an error without a message"),
+        (b'{"code":7,"message":{"a":1}}', 7, 'the server sent an error without a message: {"a":1}'),
+        (b"null", -32603, "the server sent an error without a message"),
+        (b"[]", -32603, "the server sent an error without a message: []"),
+        (b"{}", -32603, "the server sent an error without a message"),
+    ],
+)
+def test_an_error_gets_the_code_and_text_that_clients_need(sent: bytes, code: int, message: str) -> None:
+    mended = json.loads(jsonrpc.mend_error(sent))
+    assert (mended["code"], mended["message"]) == (code, message)
+
+
+def test_an_error_by_the_rules_keeps_its_bytes_and_a_mended_one_its_data() -> None:
+    good = b'{ "code" : 1 , "message":"m","data":[1.0],"more":2}'
+    assert jsonrpc.mend_error(good) == good
+    assert json.loads(jsonrpc.mend_error(b'{"code":"1","message":"m","data":[1],"more":2}')) == {
+        "code": 1,
+        "message": "m",
+        "data": [1],
+        "more": 2,
+    }

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from polyplex.errors import RpcError, UpstreamLost, UpstreamTimeout, UpstreamUnavailable
+from polyplex.protocol import jsonrpc
 from polyplex.protocol.revisions import Era
 from polyplex.transports.exchange import Exchange, Reply
 from polyplex.upstreams import connection as module
@@ -40,6 +41,48 @@ async def test_an_id_that_comes_back_as_text_is_still_ours() -> None:
     exchange = begin(wire)
     wire.say(id=str(number(exchange)), result={})
     assert (await within(exchange)).result == b"{}"
+
+
+async def test_an_id_that_comes_back_with_a_fraction_of_zero_is_still_ours() -> None:
+    wire = Wire()
+    exchange = begin(wire)
+    wire.raw(b'{"jsonrpc":"2.0","id":%b.0,"result":{}}' % exchange.id)
+    assert (await within(exchange)).result == b"{}"
+
+
+@pytest.mark.parametrize("result", [None, [1], "text", 5, True])
+async def test_a_result_that_is_no_object_fails_its_call_and_names_the_server(result: object) -> None:
+    wire = Wire()
+    exchange, other = begin(wire), begin(wire)
+    wire.say(id=number(exchange), result=result)
+    with pytest.raises(UpstreamLost, match="its result for tools/call is no object") as caught:
+        await within(exchange)
+    assert caught.value.server == wire.connection.server
+    assert not other.done()
+
+
+async def test_null_stands_for_a_result_that_says_nothing() -> None:
+    wire = Wire()
+    exchange = begin(wire, "resources/subscribe")
+    wire.say(id=number(exchange), result=None)
+    assert (await within(exchange)).result == b"{}"
+
+
+async def test_an_error_that_breaks_the_rules_is_mended() -> None:
+    wire = Wire()
+    exchange = begin(wire)
+    wire.say(id=number(exchange), error="boom")
+    error = jsonrpc.decode_error((await within(exchange)).error or b"")
+    assert (error.code, error.message) == (-32603, "boom")
+
+
+@pytest.mark.parametrize("method", [b"null", b'""'])
+async def test_an_answer_with_an_empty_method_fails_at_once(method: bytes) -> None:
+    wire = Wire()
+    exchange = begin(wire)
+    wire.raw(b'{"jsonrpc":"2.0","id":%b,"method":%b,"result":{}}' % (exchange.id, method))
+    with pytest.raises(UpstreamLost, match="cannot be read"):
+        await within(exchange)
 
 
 async def test_only_the_first_answer_counts_and_answers_to_nothing_are_dropped() -> None:
@@ -301,7 +344,7 @@ async def test_a_request_of_our_own_gives_members_or_raises() -> None:
     with pytest.raises(RpcError, match="no") as caught:
         await ask(error={"code": 7, "message": "no", "data": [1]})
     assert (caught.value.code, caught.value.data) == (7, b"[1]")
-    with pytest.raises(UpstreamLost, match="not usable"):
+    with pytest.raises(UpstreamLost, match="no object"):
         await ask(result=[1])
 
 
