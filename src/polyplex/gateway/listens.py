@@ -127,7 +127,7 @@ class Listens:
             if upstream.connection is not None and upstream.peer is not None and upstream.peer.era is Era.MODERN
         ]
         if modern:
-            waits = asyncio.gather(*(upstream.listening.wait() for upstream in modern))
+            waits = asyncio.gather(*(upstream.listening.ready.wait() for upstream in modern))
             try:
                 async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
                     await waits

@@ -7,11 +7,10 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
-from msgspec import Raw
 
 from polyplex.config import ServerConfig
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError, UpstreamTimeout, UpstreamUnavailable
-from polyplex.mux.entries import Entry, Naming, SetAside, read_entry
+from polyplex.mux.entries import Entry, Naming, SetAside
 from polyplex.protocol.jsonrpc import encode_json
 from polyplex.protocol.revisions import LIST_METHODS, Era
 from polyplex.transports.background import Background
@@ -19,7 +18,9 @@ from polyplex.transports.exchange import Exchange, Reply
 from polyplex.upstreams.connection import Asking, Connection, Peer
 from polyplex.upstreams.dial import connect
 from polyplex.upstreams.handshake import Identity
+from polyplex.upstreams.listening import Listening
 from polyplex.upstreams.lists import Listing, fetch_list, offers
+from polyplex.upstreams.offers import Offers
 from polyplex.upstreams.patterns import Patterns
 from polyplex.upstreams.reconnect import Backoff
 
@@ -102,9 +103,7 @@ class Upstream:
         self.retry_at = 0.0
         self._complained: str | None = None
         self.restarts = 0
-        self.lists: dict[str, list[Entry]] = {}
-        self.listings: dict[str, Listing] = {}
-        self.set_aside: list[SetAside] = []
+        self.offers = Offers(naming, Patterns(config.options.allow, config.options.deny))
         self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self.users: set[str] = set()
         self.watched = False
@@ -114,15 +113,13 @@ class Upstream:
         options = config.options
         self._timeout = options.timeout_seconds
         self._last = max(options.max_timeout_seconds, options.timeout_seconds)
-        self._patterns = Patterns(config.options.allow, config.options.deny)
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._lost = asyncio.Event()
         self._waiters: list[asyncio.Future[None]] = []
         self._stale: set[str] = set()
         self._refresh: asyncio.Task[None] | None = None
-        self._listener: Exchange | None = None
-        self.listening = asyncio.Event()
+        self.listening = Listening()
         self._background = Background()
 
     def rekey(self, key: Key) -> None:
@@ -261,7 +258,7 @@ class Upstream:
             self._complained = None
             log.info("%s: connected again", self.config.name)
         if self.peer is not None and self.peer.era is Era.MODERN:
-            self._listen(connection)
+            self._background.start(self.listening.keep(connection, self._filter, self._relist))
         self._settle()
         self._events.connected(self)
 
@@ -309,7 +306,7 @@ class Upstream:
     def busy(self) -> bool:
         """True while somebody watches its resources, or more is under way than our own stream of notifications."""
         in_flight = {} if self.connection is None else self.connection.in_flight
-        return self.watched or any(exchange is not self._listener for exchange in in_flight.values())
+        return self.watched or any(exchange is not self.listening.exchange for exchange in in_flight.values())
 
     # -- calls
     def send(self, connection: Connection, outgoing: Outgoing, context: object) -> Exchange:
@@ -364,6 +361,12 @@ class Upstream:
             return encode_json(members)
         return encode_json(members | {"_meta": self.identity.envelope(self.peer.revision)})
 
+    def _filter(self, wanted: dict[str, bool]) -> bytes:
+        return self.own_params(notifications=wanted)
+
+    def _relist(self) -> None:
+        self.changed(frozenset(LIST_METHODS.values()))
+
     # -- lists
     async def _fetch(self, members: frozenset[str]) -> None:
         connection = self.connection
@@ -388,18 +391,22 @@ class Upstream:
     def _store(self, member: str, listing: Listing) -> None:
         peer = self.peer
         modern_http = peer is not None and peer.era is Era.MODERN and self.config.kind != "stdio"
-        entries: list[Entry] = []
-        aside = [item for item in self.set_aside if not item.reason.endswith(f"[{member}]")]
-        keys: set[str] = set()
-        for raw in listing.entries:
-            entry = read_entry(member, raw, self.naming, modern_http=modern_http)
-            if isinstance(entry, SetAside):
-                aside.append(SetAside(entry.server, entry.name, f"{entry.reason} [{member}]"))
-                log.warning("%s: set aside %r of %s: %s", self.config.name, entry.name, member, entry.reason)
-            elif entry.key not in keys and (member != "tools" or self._patterns.allows(entry.local)):
-                keys.add(entry.key)
-                entries.append(entry)
-        self.listings[member], self.lists[member], self.set_aside = listing, entries, aside
+        self.offers.store(member, listing, modern_http=modern_http)
+
+    @property
+    def lists(self) -> dict[str, list[Entry]]:
+        """The entries that clients see, by member."""
+        return self.offers.lists
+
+    @property
+    def listings(self) -> dict[str, Listing]:
+        """The lists as the server gave them, by member."""
+        return self.offers.listings
+
+    @property
+    def set_aside(self) -> list[SetAside]:
+        """What is not offered, and why."""
+        return self.offers.set_aside
 
     def serve_from(self, listings: dict[str, Listing], peer: Peer) -> None:
         """Serve these lists, remembered from an earlier session, until the server has been asked itself."""
@@ -419,45 +426,6 @@ class Upstream:
             members, self._stale = frozenset(self._stale), set()
             await self._fetch(members)
 
-    # -- notifications of modern servers
-    def _listen(self, connection: Connection) -> None:
-        """Keep one `subscriptions/listen` open for list changes, where the server declares any."""
-        wanted = self._wanted(connection)
-        if not wanted:
-            self.listening.set()
-        else:
-            self._background.start(self._keep_listening(connection, wanted))
-
-    def _wanted(self, connection: Connection) -> dict[str, bool]:
-        capabilities = {} if connection.peer is None else connection.peer.capabilities
-        return {
-            f"{name}ListChanged": True
-            for name in ("tools", "prompts", "resources")
-            if b'"listChanged":true' in bytes(capabilities.get(name, Raw(b""))).replace(b" ", b"")
-        }
-
-    async def _keep_listening(self, connection: Connection, wanted: dict[str, bool]) -> None:
-        delay = 0.5
-        while connection.open:
-            params = self.own_params(notifications=wanted)
-            headers = [("Mcp-Method", "subscriptions/listen")]
-            exchange = connection.start("subscriptions/listen", params, timeout=0, headers=headers)
-            self._listener = exchange
-            try:
-                reply = await exchange
-            except UpstreamError:
-                reply = None
-            except asyncio.CancelledError:
-                connection.cancel(exchange, "polyplex is closing")
-                raise
-            if reply is not None and reply.error is not None:
-                self.listening.set()
-                return
-            self.listening.clear()
-            await asyncio.sleep(delay)
-            delay = min(delay * 2, 30.0)
-            self.changed(frozenset(LIST_METHODS.values()))
-
     # -- the handler interface of connections
     def ask(self, exchange: Exchange | None, method: str, params: bytes | None) -> Asking:
         """The server asks its client."""
@@ -468,9 +436,7 @@ class Upstream:
         members = _CHANGES.get(method)
         if members is not None:
             self.changed(members)
-        elif method == ACKNOWLEDGED and exchange is not None and exchange is self._listener:
-            self.listening.set()
-        else:
+        elif method != ACKNOWLEDGED or not self.listening.acknowledged(exchange):
             self._events.notified_by(self, exchange, method, params)
 
     def suspended(self, exchange: Exchange, retry_ms: int) -> None:
