@@ -20,9 +20,10 @@ KeyPath = tuple[str | int, ...]
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
 
-# Possessive quantifiers keep every alternative linear, also on text that never ends as it should.
+# Possessive quantifiers keep every alternative linear, also on text that never ends as it should. Until Python 3.11.5
+# none may repeat a group that holds a lookaround: it matches wrongly there (python/cpython#106052).
 TOKEN = re.compile(
-    r"""(?P<skip>[\ \t\r\n]++|//[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)
+    r"""(?P<skip>[\ \t\r\n]++|//[^\r\n]*+|/\*[^*]*+\*++(?:[^*/][^*]*+\*++)*+/)
       | (?P<punctuation>[{}\[\]:,])
       | (?P<string>"(?:[^"\\\x00-\x1f]++|\\.)*+")
       | (?P<number>-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![0-9A-Za-z_.]))
