@@ -56,8 +56,11 @@ def _named(rest: list[str], head: list[str]) -> tuple[Command, list[str]]:
         parts = command.name.split()
         if rest[: len(parts)] == parts:
             return command, [*head, *rest[len(parts) :]]
-    groups = [command.name for command in COMMANDS if command.name.split()[0] == rest[0]]
-    if groups:
+    group = [command for command in COMMANDS if command.name.split()[0] == rest[0]]
+    if len(group) == 1 and rest[1:] in (["-h"], ["--help"]):
+        return group[0], ["--help"]
+    if group:
+        groups = [command.name for command in group]
         raise UsageError(f"polyplex {rest[0]} needs one more word: polyplex {', polyplex '.join(groups)}")
     known = [command.name for command in COMMANDS]
     raise UsageError(f"unknown command {rest[0]!r}{suggestion(rest[0], known)}")

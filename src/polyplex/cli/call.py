@@ -99,7 +99,7 @@ def _unknown(name: str, names: list[str], failed: bool, collisions: list[str] | 
 
 
 def _complain(terminal: Terminal, text: str) -> None:
-    terminal.say(f"{terminal.paint('error', 'red')}    {text}")
+    terminal.tell("error", text, "red")
 
 
 def _show_progress(terminal: Terminal, done: float, total: float | None, message: str | None) -> None:

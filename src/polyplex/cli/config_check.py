@@ -20,9 +20,7 @@ def config_check(request: Request) -> int:
         write_result(f"server   {name:<{width}}  {where}{state}")
     for errors in unset.values():
         for error in errors:
-            terminal.say(f"{terminal.paint('error', 'red')}    {error}")
+            terminal.tell("error", str(error), "red")
     if not unset and config.files:
-        terminal.say(
-            f"{terminal.paint('ok', 'green')}       the configuration can be used; polyplex doctor tries its servers"
-        )
+        terminal.tell("ok", "the configuration can be used; polyplex doctor tries its servers", "green")
     return WRONG if unset else 0

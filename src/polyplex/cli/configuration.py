@@ -63,12 +63,18 @@ def load_despite_unset(file: str | None) -> tuple[Config, dict[str, list[ConfigE
         except ConfigError as error:
             variable = _UNSET.search(error.message)
             if variable is None or variable[1] in environ:
-                raise next(iter(unset.values()), [error])[0] from None
+                raise _cause(error, unset) from None
             environ[variable[1]] = PLACEHOLDER
             named = _NAMED.match(error.key)
             unset.setdefault("" if named is None else named[1] or named[2], []).append(error)
         else:
             return without_self(config), unset
+
+
+def _cause(error: ConfigError, unset: dict[str, list[ConfigError]]) -> ConfigError:
+    """The mistake itself; where a placeholder cannot stand, the unset variable that it stands for."""
+    everything = (earlier for errors in unset.values() for earlier in errors)
+    return next((earlier for earlier in everything if earlier.key == error.key), error)
 
 
 def shown_path(path: Path, here: str = "") -> str:
@@ -83,7 +89,7 @@ def warn(config: Config, terminal: Terminal) -> None:
     """Say what is wrong with the configuration but does not stop anything; and where it was looked for in vain."""
     if config.servers:
         for warning in config.warnings:
-            terminal.say(f"{terminal.paint('warning', 'yellow')}  {warning}")
+            terminal.tell("warning", warning, "yellow")
     else:
         describe(config, terminal)
 
@@ -101,7 +107,7 @@ def describe(config: Config, terminal: Terminal) -> None:
         for place in config.searched:
             terminal.say(f"           {shown_path(place, './')}")
     for warning in config.warnings:
-        terminal.say(f"{terminal.paint('warning', 'yellow')}  {warning}")
+        terminal.tell("warning", warning, "yellow")
 
 
 def count(number: int, noun: str) -> str:

@@ -110,7 +110,9 @@ def of_outcome(outcome: Outcome) -> Diagnosis:
     upstream = outcome.upstream
     server = upstream.config
     if outcome.reason is not None:
-        stderr = [redact(one_line(line)) for line in upstream.stderr][-STDERR_LINES:]
+        # A server that both attempts at a handshake have started says everything twice.
+        said = dict.fromkeys(redact(one_line(line)) for line in upstream.stderr)
+        stderr = [line for line in said if line][-STDERR_LINES:]
         reason = failure(upstream)
         return Diagnosis(
             server.name,
@@ -120,7 +122,7 @@ def of_outcome(outcome: Outcome) -> Diagnosis:
             round(outcome.seconds, 3),
             reason=split_advice(without_last_words(reason) if stderr else reason)[0],
             advice=advice(server, reason, stderr),
-            stderr=[line for line in stderr if line],
+            stderr=stderr,
         )
     peer = upstream.peer
     return Diagnosis(

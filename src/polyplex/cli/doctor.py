@@ -6,11 +6,10 @@ from polyplex.cli.arguments import Request
 from polyplex.cli.configuration import count, describe, load_despite_unset
 from polyplex.cli.diagnosis import Collision, Diagnosis, as_json, diagnose
 from polyplex.cli.session import run
-from polyplex.cli.terminal import Colour, Terminal, shorten, stdout_is_terminal, write_result
+from polyplex.cli.terminal import LABEL_WIDTH, Colour, Terminal, shorten, stdout_is_terminal, write_result
 
 ADDRESS_WIDTH: Final = 60
-LEAST_ROOM: Final = 30
-INDENT: Final = " " * 9
+INDENT: Final = " " * LABEL_WIDTH
 _COLOURS: Final[dict[str, Colour]] = {"ok": "green", "failed": "red", "off": "dim"}
 _NOUNS: Final = {
     "tools": "tool",
@@ -57,8 +56,10 @@ def doctor(request: Request) -> int:
 
 def shown(diagnosis: Diagnosis, page: Terminal, width: int = 0) -> str:
     """A server's diagnosis as lines: the state, what it is, and what is to be said about it."""
-    state = page.paint(diagnosis.state, _COLOURS[diagnosis.state]) + " " * (9 - len(diagnosis.state))
-    lines = [f"{state}{page.paint(f'{diagnosis.name:<{width}}', 'bold')}  {page.paint(_facts(diagnosis), 'dim')}"]
+    state = page.paint(diagnosis.state, _COLOURS[diagnosis.state]) + " " * (LABEL_WIDTH - len(diagnosis.state))
+    name = f"{diagnosis.name:<{width}}"
+    facts = page.wrapped(_facts(diagnosis), LABEL_WIDTH + len(name) + 2)
+    lines = [f"{state}{page.paint(name, 'bold')}  {page.paint(facts, 'dim')}"]
     if diagnosis.state == "ok":
         lines += _field("offers", _offers(diagnosis), page)
         for item in diagnosis.set_aside:
@@ -76,12 +77,8 @@ def shown(diagnosis: Diagnosis, page: Terminal, width: int = 0) -> str:
 
 def _field(label: str, text: str, page: Terminal, colour: Colour | None = None) -> list[str]:
     """A labelled text; on a terminal broken between words, so that it stays in its column."""
-    import textwrap
-
     head = f"{INDENT}{page.paint(label, colour) if colour else label}{' ' * (len(INDENT) - len(label))}"
-    room = max(page.width - 2 * len(INDENT), LEAST_ROOM) if page.interactive else len(text) + 1
-    first, *rest = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
-    return [head + first, *(INDENT * 2 + line for line in rest)]
+    return [head + page.wrapped(text, 2 * LABEL_WIDTH)]
 
 
 def _facts(diagnosis: Diagnosis) -> str:

@@ -1,5 +1,6 @@
 """The help: what polyplex is and where to begin, and a page for each command."""
 
+import re
 import textwrap
 from typing import Final
 
@@ -17,6 +18,8 @@ from polyplex.cli.commands import (
 from polyplex.version import version
 
 WIDTH: Final = 96
+LEAST_ROOM: Final = 24
+_ROW: Final = re.compile(r"  +\S.*?  +(?=\S)")
 PLACES: Final = ("./polyplex.json", "./.mcp.json", "./.vscode/mcp.json", "~/.config/polyplex/config.json")
 CLIENT_HTTP: Final = '{"mcpServers": {"polyplex": {"url": "http://%s/mcp"}}}'
 CLIENT_STDIO: Final = (
@@ -47,25 +50,22 @@ or to start polyplex itself:
 polyplex COMMAND --help explains a command."""
 
 
-def overview() -> str:
+def overview(width: int = WIDTH) -> str:
     """The help of polyplex itself."""
-    width = max(len(command.name) for command in COMMANDS)
-    commands = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)
-    return "\n\n".join(
-        (
-            f"polyplex {version()}: one endpoint in front of all your MCP servers",
-            "Usage: polyplex COMMAND [options]",
-            f"Commands:\n{commands}",
-            f"Options:\n{_options((HELP, VERSION))}",
-            _OVERVIEW,
-        )
+    sections = (
+        f"polyplex {version()}: one endpoint in front of all your MCP servers",
+        "Usage: polyplex COMMAND [options]",
+        f"Commands:\n{_rows([(command.name, command.summary) for command in COMMANDS])}",
+        f"Options:\n{_options((HELP, VERSION))}",
+        _OVERVIEW,
     )
+    return fitted("\n\n".join(sections), width)
 
 
-def page(command: Command) -> str:
+def page(command: Command, width: int = WIDTH) -> str:
     """The help of one command."""
     sections = [f"Usage: {usage(command)}", f"{command.summary[0].upper()}{command.summary[1:]}."]
-    sections += [textwrap.fill(paragraph, WIDTH) for paragraph in command.text]
+    sections += [textwrap.fill(paragraph, width) for paragraph in command.text]
     if command.arguments:
         rows = [(argument.name, argument.summary) for argument in command.arguments]
         sections.append(f"Arguments:\n{_rows(rows)}")
@@ -74,7 +74,32 @@ def page(command: Command) -> str:
         sections.append(f"Examples:\n{_examples(command.examples)}")
     if any(option.is_file for option in command.options):
         sections.append(f"Without --config, the first of these is used:\n  {', '.join(PLACES)}")
-    return "\n\n".join(sections)
+    return fitted("\n\n".join(sections), width)
+
+
+def fitted(text: str, width: int) -> str:
+    """The text with lines that are too long for a terminal broken between words, tables in their columns.
+
+    Lines with JSON are left whole, to be copied.
+    """
+    if width >= WIDTH:
+        return text
+    return "\n".join(line if '{"' in line else _broken(line, width) for line in text.split("\n"))
+
+
+def _broken(line: str, width: int) -> str:
+    row = _ROW.match(line)
+    if row is None:
+        return _wrapped(line, width, len(line) - len(line.lstrip()))
+    column = len(row[0])
+    if width - column >= LEAST_ROOM:
+        return _wrapped(line, width, column)
+    indent = 6
+    return f"{row[0].rstrip()}\n{_wrapped(' ' * indent + line[column:], width, indent)}"
+
+
+def _wrapped(line: str, width: int, indent: int) -> str:
+    return textwrap.fill(line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
 
 
 def usage(command: Command) -> str:

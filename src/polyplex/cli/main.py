@@ -25,7 +25,7 @@ def main(words: list[str]) -> int:
         return _run(words)
     except UsageError as error:
         page = f"polyplex {error.command.name} --help" if error.command is not None else "polyplex --help"
-        _complain(f"{error}\n         {page} says more")
+        _complain(str(error), f"{page} says more")
         return MISUSED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -45,7 +45,7 @@ def _run(words: list[str]) -> int:
     if request.has("help"):
         from polyplex.cli.help_text import page
 
-        write_result(page(request.command))
+        write_result(page(request.command, _help_width()))
         return 0
     return _command(request)(request)
 
@@ -57,7 +57,15 @@ def _about(request: Request) -> str:
         return f"polyplex {version()}"
     from polyplex.cli.help_text import overview
 
-    return overview()
+    return overview(_help_width())
+
+
+def _help_width() -> int:
+    """A page of help is as wide as is good to read, and no wider than the terminal."""
+    from polyplex.cli.help_text import WIDTH
+
+    screen = Terminal(sys.stdout)
+    return min(WIDTH, screen.width) if screen.interactive else WIDTH
 
 
 def _command(request: Request) -> Callable[[Request], int]:
@@ -102,7 +110,7 @@ def _explain(error: Exception, verbose: bool) -> int:
         traceback.print_exception(error)
     if isinstance(error, ConfigError):
         unset = "is not set" in error.message
-        _complain(f"{error}\n         polyplex config check names every unset variable" if unset else str(error))
+        _complain(str(error), "polyplex config check names every unset variable" if unset else "")
         return MISUSED
     if isinstance(error, PolyplexError):
         _complain(str(error))
@@ -114,9 +122,11 @@ def _explain(error: Exception, verbose: bool) -> int:
     return FAILED
 
 
-def _complain(text: str) -> None:
+def _complain(text: str, more: str = "") -> None:
     terminal = Terminal()
-    terminal.say(f"{terminal.paint('error', 'red')}    {text}")
+    terminal.tell("error", text, "red")
+    if more:
+        terminal.tell("", more)
 
 
 def _abandon_stdout() -> None:

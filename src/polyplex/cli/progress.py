@@ -7,7 +7,7 @@ from typing import Final
 
 from polyplex.cli.configuration import count
 from polyplex.cli.reasons import plain_reason
-from polyplex.cli.terminal import Terminal, one_line
+from polyplex.cli.terminal import LABEL_WIDTH, Terminal, one_line
 from polyplex.telemetry.redact import redact
 from polyplex.upstreams.pool import Pool
 from polyplex.upstreams.upstream import State, Upstream
@@ -15,6 +15,7 @@ from polyplex.upstreams.upstream import State, Upstream
 TICK_SECONDS: Final = 0.1
 WHEEL: Final = "|/-\\"
 NAMES_SHOWN: Final = 4
+SECONDS_WIDTH: Final = len("    0.0 s  ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,8 @@ class StartReport:
         name = f"{outcome.name:<{self._width}}"
         seconds = terminal.paint(f"{outcome.seconds:5.1f} s", "dim")
         if outcome.reason is not None:
-            terminal.say(f"{terminal.paint('failed', 'red')}   {name}  {seconds}  {outcome.reason}")
+            column = LABEL_WIDTH + len(name) + SECONDS_WIDTH
+            reason = terminal.wrapped(outcome.reason, column)
+            terminal.say(f"{terminal.paint('failed', 'red')}   {name}  {seconds}  {reason}")
         elif not self._failures_only:
             terminal.say(f"{terminal.paint('ok', 'green')}       {name}  {seconds}  {offered(outcome.upstream)}")

@@ -6,20 +6,47 @@ from typing import Final
 from polyplex.config import ServerConfig
 
 _STEP: Final = re.compile(r"^(?:server/discover|initialize)(?:: | (?=answered))")
+_HINTS: Final = ("; set caFile", "; set headers", "; it moved to")
+_NUMBER: Final = re.compile(r"\[Errno -?\d+\] ")
 _VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 _MISSING: Final = re.compile(r"(?i)not set|required|missing|must be set|undefined|not (?:provided|found|defined)")
+
+# What an address answered, most telling first, and what to do about it.
+_URL_ADVICE: Final = tuple(
+    (re.compile(pattern), text)
+    for pattern, text in (
+        (r"it moved to (\S+): change url", "change url to {0}"),
+        (r"WRONG_VERSION_NUMBER", "this port does not speak TLS; write http:// in url, or correct the port"),
+        (
+            r"(?i)certificate|ssl|tls",
+            "if its certificate comes from a private authority, name that authority's PEM file in "
+            "polyplex.servers.{name}.caFile",
+        ),
+        (r"(?i)refused|connect call failed", "nothing listens there; start the server, or correct the port in url"),
+        (
+            r"(?i)name or service|nodename|resolution|no address|getaddrinfo",
+            "the host name is not known; correct url, or check the network and the proxy",
+        ),
+        (r"HTTP 40[045]", "this address is no MCP endpoint; check the path in url, often /mcp or /sse"),
+        (r"text/html", "this address is a web page, no MCP endpoint; check the path in url, often /mcp or /sse"),
+        (r"HTTP 5\d\d", "the server itself fails; look at its log, or try again later"),
+    )
+)
 
 
 def plain_reason(error: str) -> str:
     """An upstream's error without the steps of the handshake, and each thing said once."""
     parts = [part for part in re.split(r"; (?=server/discover|initialize|no handshake|as HTTP)", error) if part]
-    said = list(dict.fromkeys(_STEP.sub("", part) for part in parts))
+    said = list(dict.fromkeys(_NUMBER.sub("", _STEP.sub("", part)) for part in parts))
+    said = [part.replace("; it wants credentials: set headers", "; set headers") for part in said]
     useful = [part for part in said if not part.startswith(("server/discover took", "no answer to server/discover"))]
     return "; ".join(useful or said)
 
 
 def split_advice(reason: str) -> tuple[str, str | None]:
     """The reason, and the advice that is already part of it: `...; install it`."""
+    for mark in _HINTS:  # what `advice` says with the names of the configuration
+        reason = reason.partition(mark)[0]
     for mark in ("; install", "; npx comes", "; uvx comes", "; bunx comes", "; create it", "; correct", "; chmod"):
         head, found, tail = reason.partition(mark)
         if found:
@@ -80,19 +107,14 @@ def _for_url(server: ServerConfig, reason: str) -> list[str]:
         if any(name.lower() == "authorization" for name in server.headers):
             return ["the server refuses this Authorization header; check that the token is right and has not expired"]
         return ['it wants to know who you are: "headers": {"Authorization": "Bearer ${TOKEN}"} in its entry']
-    if re.search(r"(?i)certificate|ssl|tls", reason):
-        key = f"polyplex.servers.{server.name}.caFile"
-        return [f"if its certificate comes from a private authority, name that authority's PEM file in {key}"]
-    if re.search(r"(?i)refused|connect call failed", reason):
-        return ["nothing listens there; start the server, or correct the port in url"]
-    if re.search(r"(?i)name or service|nodename|resolution|no address|getaddrinfo", reason):
-        return ["the host name is not known; correct url, or check the network and the proxy"]
-    if re.search(r"HTTP 40[045]", reason):
-        return ["this address is no MCP endpoint; check the path in url, often /mcp or /sse"]
-    if re.search(r"HTTP 5\d\d", reason):
-        return ["the server itself fails; look at its log, or try again later"]
     if "within" in reason or "timed out" in reason:
         return [_slow(server), "check that the address is reachable from here, and the proxy"]
+    for pattern, text in _URL_ADVICE:
+        match = pattern.search(reason)
+        if match is not None:
+            return [text.format(*match.groups(), name=server.name)]
+    if "closed before an answer" in reason and server.url.startswith("http://"):
+        return ["look at the log of the server; if it speaks TLS, write https:// in url"]
     return []
 
 

@@ -23,6 +23,8 @@ CLIENT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.1
 UNUSABLE_ADDRESS: Final = 2
 INTERRUPTED: Final = 130
+EXPOSED: Final = "whoever reaches this address may call every tool: there is no authentication yet"
+UNNAMED: Final = "requests that name this machine in Host are refused until polyplex.allowedHosts has that name"
 _UPSTREAMS_LOG: Final = logging.getLogger("polyplex.upstreams")
 _IN_USE: Final = (
     "port {port} of {host} is in use, perhaps by another polyplex; choose another with --http {host}:{next}"
@@ -55,7 +57,7 @@ def serve(request: Request) -> int:
             explanation = explain_address(error, host, port)
             if explanation is None:
                 raise
-            terminal.say(f"{terminal.paint('error', 'red')}    {explanation}")
+            terminal.tell("error", explanation, "red")
             return UNUSABLE_ADDRESS
 
 
@@ -71,6 +73,13 @@ def read_address(text: str) -> tuple[str, int]:
     if not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise UsageError(f"--http takes HOST:PORT, such as {DEFAULT_ADDRESS}; not {text!r}", SERVE)
     return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    import ipaddress
+
+    return ipaddress.ip_address(host.partition("%")[0]).is_loopback
 
 
 def explain_address(error: OSError, host: str, port: int) -> str | None:
@@ -102,13 +111,18 @@ class Announcer:
         urls = [f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp" for host, port in addresses]
         for url in urls:
             terminal.say(f"serving  {terminal.paint(url, 'cyan')}")
-        entry = f'{{"mcpServers": {{"polyplex": {{"url": "{urls[0]}"}}}}}}'
+        here = urls[0].replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+        entry = f'{{"mcpServers": {{"polyplex": {{"url": "{here}"}}}}}}'
         terminal.say(f"client   {entry}")
+        if not all(is_loopback(host) for host, _ in addresses):
+            terminal.tell("warning", EXPOSED, "yellow")
+            if not self._config.options.allowed_hosts:
+                terminal.tell("", UNNAMED)
         self._follow(self._started(gateway))
 
     def stdio_ready(self, gateway: "Gateway") -> None:
         """The endpoint reads standard input."""
-        self._terminal.say("serving  one client on stdin and stdout; servers start when it says hello")
+        self._terminal.tell("serving", "one client on stdin and stdout; servers start when it says hello")
         self._follow(self._after_hello(gateway))
 
     def _follow(self, start: Coroutine[Any, Any, None]) -> None:
@@ -134,7 +148,7 @@ class Announcer:
 
         if not gateway.core.pool.servers:
             if self._config.files or self._config.searched:
-                self._terminal.say("servers  none yet; polyplex --help shows what to write into the configuration")
+                self._terminal.tell("servers", "none yet; polyplex --help shows what to write into the configuration")
             return
         report = StartReport(self._terminal, list(gateway.core.pool.servers))
         outcomes = await watch_start(gateway.core.pool, report, self._terminal)
@@ -151,4 +165,4 @@ class Announcer:
             parts.append(f"{asleep} start on first use")
         if failed:
             parts.append("failed ones are tried again; polyplex doctor says what to do")
-        self._terminal.say(f"ready    {'; '.join(parts)}")
+        self._terminal.tell("ready", "; ".join(parts))

@@ -8,6 +8,8 @@ from typing import Final, Literal, TextIO
 Colour = Literal["red", "green", "yellow", "cyan", "bold", "dim"]
 _CODES: Final[dict[Colour, str]] = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "bold": "1", "dim": "2"}
 _ERASE: Final = "\r\x1b[K"
+LABEL_WIDTH: Final = 9
+LEAST_ROOM: Final = 30
 
 
 class Terminal:
@@ -36,6 +38,26 @@ class Terminal:
     def say(self, text: str = "") -> None:
         """Print lines; a live line stays below them."""
         self.write(f"{text}\n")
+
+    def tell(self, label: str, text: str, colour: Colour | None = None) -> None:
+        """Print a text after its label, in the column where all texts begin."""
+        head = self.paint(label, colour) if colour else label
+        self.say(f"{head}{' ' * (LABEL_WIDTH - len(label))}{self.wrapped(text, LABEL_WIDTH)}")
+
+    def wrapped(self, text: str, column: int) -> str:
+        """Text that begins in `column`; on a terminal broken between words, so that it stays in its column.
+
+        Where that leaves little room it goes below, to where all texts begin.
+        """
+        if not self.interactive or len(text) <= self.width - column:
+            return text
+        import textwrap
+
+        below = self.width - column < LEAST_ROOM
+        margin = f"\n{' ' * (LABEL_WIDTH if below else column)}"
+        room = max(self.width - len(margin) + 1, LEAST_ROOM)
+        lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+        return (margin if below else "") + margin.join(lines)
 
     def live(self, text: str) -> None:
         """Show `text` as the last line until it is replaced; "" removes it. Nothing without a terminal."""

@@ -53,7 +53,7 @@ async def _tools(config: Config, terminal: Terminal) -> tuple[Sequence[Mapping[s
         for name, servers in multiplexer.gateway.core.view(
             multiplexer.gateway.core.modern
         ).routes.tools.collisions.items():
-            terminal.say(f"{terminal.paint('warning', 'yellow')}  {name} is left out: {' and '.join(servers)} have it")
+            terminal.tell("warning", f"{name} is left out: {' and '.join(servers)} have it", "yellow")
         return found, outcomes
 
 

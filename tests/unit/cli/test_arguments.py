@@ -90,3 +90,8 @@ def test_no_option_of_a_command_hides_another() -> None:
 
 def test_nothing_is_suggested_for_what_is_like_nothing() -> None:
     assert suggestion("zzzzzz", ["serve", "tools"]) == ""
+
+
+def test_a_group_of_one_command_has_the_help_of_that_one() -> None:
+    request = parse(["config", "--help"])
+    assert (request.command and request.command.name, request.has("help")) == ("config check", True)

@@ -56,6 +56,26 @@ def test_any_other_mistake_is_an_error(tmp_path: Path) -> None:
         load_despite_unset(str(file))
 
 
+def test_a_mistake_is_not_hidden_by_an_unset_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_SUCH_A", raising=False)
+    file = tmp_path / "c.json"
+    file.write_text(
+        '{"mcpServers": {"a": {"url": "http://x/${NO_SUCH_A}"}, "b": {"url": "ftp://x"}}}', encoding="utf-8"
+    )
+    with pytest.raises(ConfigError, match=r"mcpServers\.b\.url: expected an address"):
+        load_despite_unset(str(file))
+
+
+def test_where_the_placeholder_cannot_stand_the_unset_variable_is_the_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_SUCH_A", raising=False)
+    file = tmp_path / "c.json"
+    file.write_text('{"mcpServers": {"a": {"command": "x", "disabled": "${NO_SUCH_A}"}}}', encoding="utf-8")
+    with pytest.raises(ConfigError, match="NO_SUCH_A is not set"):
+        load_despite_unset(str(file))
+
+
 def test_paths_are_shown_as_people_write_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmp_path / "here"
     here.mkdir()

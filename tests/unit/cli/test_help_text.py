@@ -61,6 +61,14 @@ def test_every_line_fits_a_terminal() -> None:
     assert [line for text in texts for line in text.splitlines() if len(line) > TERMINAL_WIDTH] == []
 
 
+def test_on_a_narrow_terminal_tables_stay_in_their_columns() -> None:
+    texts = [overview(60), *(page(command, 60) for command in COMMANDS)]
+    lines = [line for text in texts for line in text.splitlines()]
+    assert [line for line in lines if len(line) > 60 and '{"' not in line] == []
+    assert "  serve         offer all configured servers at one address,\n                or on stdin" in texts[0]
+    assert "  polyplex serve --http 127.0.0.1:8000\n      at another port\n" in texts[1]
+
+
 def test_usage_shows_what_is_optional_and_what_repeats() -> None:
     assert [usage(command) for command in COMMANDS] == [
         "polyplex serve [options]",

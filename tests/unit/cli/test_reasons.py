@@ -18,6 +18,8 @@ REMOTE = ServerConfig(name="s", kind="http", url="https://x/mcp")
         ("server/discover: HTTP 405; initialize: HTTP 405; as HTTP+SSE: HTTP 404", "HTTP 405; as HTTP+SSE: HTTP 404"),
         ('the command "x" was not found; install it', 'the command "x" was not found; install it'),
         ("exited with code 1; its last words: a; b", "exited with code 1; its last words: a; b"),
+        ("closed before an answer: [Errno 104] Connection reset", "closed before an answer: Connection reset"),
+        ("HTTP 401; it wants credentials: set headers.A for this server", "HTTP 401; set headers.A for this server"),
     ],
 )
 def test_a_reason_names_no_step_and_nothing_twice(error: str, plain: str) -> None:
@@ -62,11 +64,26 @@ def test_what_a_dying_server_said_decides_the_advice(line: str, said: str) -> No
         ("cannot connect to x:1: Name or service not known", "host name is not known"),
         ("the server answered HTTP 404", "often /mcp or /sse"),
         ("the server answered HTTP 502", "the server itself fails"),
+        ("the server answered HTTP 302; it moved to https://y/mcp: change url", "change url to https://y/mcp"),
+        ("TLS with x:1 failed: WRONG_VERSION_NUMBER", "write http:// in url"),
+        ("the server answered with text/html, not JSON", "a web page"),
         ("no connection within 30 s", "polyplex.servers.s.connectTimeoutSeconds (now 30)"),
     ],
 )
 def test_what_a_url_answered_decides_the_advice(reason: str, said: str) -> None:
     assert said in advice(REMOTE, reason, [])[0]
+
+
+def test_a_server_that_hangs_up_may_speak_tls() -> None:
+    server = ServerConfig(name="s", kind="http", url="http://x/mcp")
+    assert "https://" in advice(server, "the connection closed before an answer: Connection reset by peer", [])[0]
+
+
+@pytest.mark.parametrize(
+    "hint", ["set caFile for it", "set headers.Authorization", "it moved to https://y: change url"]
+)
+def test_advice_that_is_given_better_is_not_part_of_the_reason(hint: str) -> None:
+    assert split_advice(f"the server refused; {hint}") == ("the server refused", None)
 
 
 def test_a_refused_token_is_not_answered_with_the_advice_to_send_one() -> None:

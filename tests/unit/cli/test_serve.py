@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from polyplex.cli.arguments import UsageError
-from polyplex.cli.serve import explain_address, read_address
+from polyplex.cli.serve import explain_address, is_loopback, read_address
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,18 @@ def test_an_address_that_cannot_be_had_is_explained_with_what_to_do(error: OSErr
 
 def test_other_errors_are_not_about_the_address() -> None:
     assert explain_address(OSError(errno.EMFILE, "too many files"), "127.0.0.1", 7332) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "alone"),
+    [
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("127.8.0.1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("fe80::1%eth0", False),
+    ],
+)
+def test_only_loopback_keeps_others_out(host: str, alone: bool) -> None:
+    assert is_loopback(host) is alone

@@ -31,6 +31,24 @@ def test_the_environment_can_forbid_colours(monkeypatch: pytest.MonkeyPatch, var
     assert Terminal(Screen()).paint("x", "red") == "x"
 
 
+def test_a_labelled_text_stays_in_its_column_and_is_not_broken_within_words() -> None:
+    screen = Screen()
+    Terminal(screen).tell("error", "the first words here and https://an.address.example/longer-than-a-line", "red")
+    assert screen.getvalue() == (
+        "\x1b[31merror\x1b[0m    the first words here and\n         https://an.address.example/longer-than-a-line\n"
+    )
+
+
+def test_a_text_without_room_beside_goes_below() -> None:
+    assert Terminal(Screen()).wrapped("word " * 8, 30) == f"\n         {'word ' * 6}".rstrip() + "\n         word word"
+
+
+def test_a_labelled_text_is_one_line_in_a_file() -> None:
+    stream = io.StringIO()
+    Terminal(stream).tell("error", "word " * 40, "red")
+    assert stream.getvalue() == f"error    {'word ' * 40}\n"
+
+
 def test_a_file_gets_plain_lines_and_no_live_line() -> None:
     stream = io.StringIO()
     terminal = Terminal(stream)
