@@ -27,6 +27,7 @@ from polyplex.transports.exchange import ClientTransport, Exchange, Reply
 log = logging.getLogger("polyplex.upstreams")
 SWEEP_SECONDS: Final = 0.25
 MAX_ASKS: Final = 256
+SKIPS_LOGGED: Final = 16
 STREAM_FROM_BYTES: Final = 1024 * 1024
 _ids: Final = itertools.count(1)
 _SUBSCRIPTION: Final = SUBSCRIPTION_KEY.encode()
@@ -56,8 +57,8 @@ class Handler(Protocol):
         """The server wants to be polled for the rest of an exchange."""
         ...
 
-    def lost(self, reason: str) -> None:
-        """The connection has ended by itself."""
+    def lost(self, reason: str, *, expired: bool = False) -> None:
+        """The connection has ended by itself; `expired` where the server is well and only forgot the session."""
         ...
 
 
@@ -93,6 +94,7 @@ class Connection:
         self._asks: dict[bytes, asyncio.Task[None]] = {}
         self._loop = asyncio.get_running_loop()
         self._sweep: asyncio.TimerHandle | None = None
+        self._skipped = 0
 
     # -- out
     def start(
@@ -323,7 +325,15 @@ class Connection:
         else:
             if exchange is not None:
                 self.in_flight[exchange.id] = exchange
-            log.info("%s: skipped a line that is no message: %s", self.server, frame[:120].decode("utf-8", "replace"))
+            self._skip(frame)
+
+    def _skip(self, frame: bytes) -> None:
+        """Log a line that is no message: the first ones, then ever fewer, as logging is what takes the time here."""
+        self._skipped += 1
+        count = self._skipped
+        if count <= SKIPS_LOGGED or count & (count - 1) == 0:
+            text = frame[:120].decode("utf-8", "replace")
+            log.info("%s: skipped a line that is no message (%d by now): %s", self.server, count, text)
 
     def _batch(self, frame: bytes, hint: Exchange | None) -> bool:
         """Take a batch apart; False where it is none."""
@@ -359,7 +369,7 @@ class Connection:
         known = exchange is not None and self.in_flight.pop(exchange.id, None) is not None
         if self.open and self.peer is not None:
             self.open = False
-            self._handler.lost(reason)
+            self._handler.lost(reason, expired=True)
         if exchange is not None and known:
             exchange.fail(UpstreamUnavailable(self.server, reason))
 

@@ -117,6 +117,14 @@ async def test_what_is_no_message_changes_nothing(frame: bytes) -> None:
     assert wire.losses == []
 
 
+async def test_noise_is_logged_at_first_and_then_ever_less(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "polyplex.upstreams")
+    wire = Wire()
+    for _ in range(module.SKIPS_LOGGED * 64):
+        wire.raw(b"noise")
+    assert module.SKIPS_LOGGED <= len(caplog.records) <= module.SKIPS_LOGGED + 7
+
+
 async def test_an_answer_that_cannot_be_read_fails_its_own_call_only() -> None:
     wire = Wire()
     exchange, other = begin(wire), begin(wire)

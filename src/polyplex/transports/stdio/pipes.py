@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, cast
 
@@ -14,6 +15,9 @@ PIPE_BYTES: Final = 1 << 20
 MAX_FRAME_BYTES: Final = 256 << 20
 HIGH_WATER_BYTES: Final = 1 << 20
 LOW_WATER_BYTES: Final = 256 << 10
+
+# What may be read in one go before everything else gets a turn.
+TURN_SECONDS: Final = 0.001
 
 # Up to here one copy is cheaper than a second buffer to write.
 JOINED_FRAME_BYTES: Final = 64 << 10
@@ -66,7 +70,7 @@ class FrameReader(asyncio.Protocol):
         self._on_frame, self._on_closed = on_frame, on_closed
         self._decoder = LineDecoder(max_frame_bytes)
         self._transport: asyncio.ReadTransport | None = None
-        self._closed = False
+        self._closed = self._resting = False
         self.paused = False
 
     @property
@@ -81,21 +85,37 @@ class FrameReader(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self._transport.pause_reading)
 
     def data_received(self, data: bytes) -> None:
+        began = time.perf_counter()
         for frame in self._decoder.feed(data):
             self._deliver(frame)
+        if time.perf_counter() - began > TURN_SECONDS:
+            self._rest()
+
+    def _rest(self) -> None:
+        """Read on in the next round only: while there is data, the event loop would read many times in a row."""
+        if self._transport is None or self._resting or self.paused or self._closed:
+            return
+        self._resting = True
+        self._transport.pause_reading()
+        asyncio.get_running_loop().call_soon(self._rested)
+
+    def _rested(self) -> None:
+        self._resting = False
+        if self._transport is not None and not self.paused and not self._closed:
+            self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.close()
 
     def pause(self) -> None:
         """Read no more until `resume`; the other side will feel it when its pipe is full."""
-        if not self.paused and not self._closed and self._transport is not None:
+        if not self.paused and not self._closed and self._transport is not None and not self._resting:
             self._transport.pause_reading()
         self.paused = True
 
     def resume(self) -> None:
         """Read again."""
-        if self.paused and not self._closed and self._transport is not None:
+        if self.paused and not self._closed and self._transport is not None and not self._resting:
             self._transport.resume_reading()
         self.paused = False
 
