@@ -102,7 +102,8 @@ class Peer:
         self.writer.close()
 
     def abort(self) -> None:
-        self.writer.transport.abort()
+        with suppress(AttributeError):  # of a TLS connection that is gone, in Python 3.11.0 to 3.11.4
+            self.writer.transport.abort()
 
 
 Script = Callable[[Peer], Awaitable[None]]

@@ -42,7 +42,7 @@ async def test_equal_heads_with_other_bodies_are_told_apart(loop_factory: LoopFa
         request.respond_json((request.body, b"!"))
 
     async with serving(echo) as stage, raw_client(stage.port) as client:
-        for sent in ([head + b"one"], [head + b"two"], [head, b"3st"], [head + b"f", b"or"]):
+        for sent in ([head + b"one"], [head + b"two"], [head, b"3rd"], [head + b"f", b"or"]):
             await client.send(*sent)
             assert (await client.response()).body == b"".join(sent)[-3:] + b"!"
         await client.send(head + b"fiv" + head + b"six", head + b"sev")

@@ -26,7 +26,7 @@ def test_the_source_waits_until_somebody_takes_the_bytes() -> None:
     stream = BodyStream(source, b"head", 9)
     assert source.told == ["pause"]
     stream.feed(b"12")
-    pieces: list[bytes] = []
+    pieces: list[bytes | memoryview] = []
     ends: list[Exception | None] = []
     stream.attach(pieces.append, ends.append)
     assert pieces == [b"head", b"12"]
@@ -43,7 +43,7 @@ def test_a_body_that_ended_before_anybody_took_it() -> None:
     stream.feed(b"1")
     error = ConnectionError()
     stream.finish(error)
-    pieces: list[bytes] = []
+    pieces: list[bytes | memoryview] = []
     ends: list[Exception | None] = []
     stream.attach(pieces.append, ends.append)
     assert (pieces, ends) == ([b"1"], [error])
