@@ -22,7 +22,7 @@ LISTS = {
 }
 TOOLS = (
     "echo", "journal", "hold", "release", "die", "hang", "ask", "post", "progress", "log", "notify", "change", "update",
-    "fail", "error", "result", "delay", "noise", "pid",
+    "fail", "error", "result", "delay", "noise", "pid", "rounds",
 )  # fmt: skip
 CAPABILITIES: Json = {
     "tools": {"listChanged": True},
@@ -248,6 +248,19 @@ class Script:
 
     def tool_ask(self, given: Json, params: Json, identifier: Any, send: Send) -> None:
         self._ask(given, identifier, send, send)
+
+    def tool_rounds(self, given: Json, params: Json, identifier: Any, send: Send) -> None:
+        """Wants input in as many rounds as given (2026-07-28), then tells what it was told in the last."""
+        done = int(params.get("requestState", "0"))
+        if done >= given["rounds"]:
+            self.text(identifier, params.get("inputResponses"), send)
+            return
+        result: Json = {
+            "resultType": "input_required",
+            "inputRequests": given["questions"],
+            "requestState": str(done + 1),
+        }
+        send({"jsonrpc": "2.0", "id": identifier, "result": result})
 
     def tool_post(self, given: Json, params: Json, identifier: Any, send: Send) -> None:
         """As `ask`, but the tool has answered before."""

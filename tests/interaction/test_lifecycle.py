@@ -1,5 +1,6 @@
 """Restarts, time-outs, lazy start, idle stop, and what a call gets meanwhile."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,18 @@ async def test_a_lost_http_session_is_opened_again_and_the_call_is_sent_once_mor
         await eventually(lambda: [method for method, _, _ in server.requests].count("GET") == 2)
         server.forget()
         assert (await client.value("a__echo", x=2))["arguments"] == {"x": 2}
+
+
+async def test_calls_under_way_when_a_session_is_lost_are_all_sent_once_more(tmp_path: Path) -> None:
+    async with (
+        scripted_http(era="legacy") as server,
+        stage(tmp_path, {"a": {"url": server.url, "type": "http"}}) as on,
+    ):
+        client = await up(on)
+        for turn in range(4):
+            server.forget()
+            values = await asyncio.gather(*(client.value("a__echo", x=(turn, each)) for each in range(12)))
+            assert [value["arguments"]["x"] for value in values] == [[turn, each] for each in range(12)]
 
 
 async def test_a_refused_connection_is_tried_again_and_then_reported(tmp_path: Path) -> None:

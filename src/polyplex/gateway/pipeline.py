@@ -15,6 +15,7 @@ from polyplex.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
+from polyplex.gateway import rounds
 from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
 from polyplex.mux.rewrite import rewrite_result
@@ -65,6 +66,8 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
             if outgoing.streamable:
                 return reply
             reply = await gathered(reply)
+        if era is Era.MODERN and client.binding.era is Era.LEGACY and rounds.needs_input(reply.result):
+            reply = await rounds.answered(call, client, upstream, outgoing, reply)
         if reply.result is None:
             error = reply.error or error_object(INTERNAL_ERROR, "no answer")
             return Reply(error=results.error_for(call.method, error, era, client.binding.era, _uri(fields)))

@@ -6,6 +6,7 @@ from typing import Final
 FIRST_SECONDS: Final = 0.25
 LONGEST_SECONDS: Final = 60.0
 BREAKER_FAILURES: Final = 5
+RECENT_FAILURES: Final = 2
 STEADY_SECONDS: Final = 5.0
 
 
@@ -28,6 +29,10 @@ class Backoff:
         self.failures += 1
         delay = min(FIRST_SECONDS * 2 ** (self.failures - 1), LONGEST_SECONDS)
         return delay * (0.5 + self._random.random() / 2)
+
+    def connected(self) -> None:
+        """A session could be opened: the breaker closes, but the next quick loss is not waited out from the start."""
+        self.failures = min(self.failures, RECENT_FAILURES)
 
     def lasted(self, seconds: float) -> None:
         """A session ended after having been usable for that long."""

@@ -28,6 +28,8 @@ log = logging.getLogger("polyplex.upstreams")
 STDERR_LINES: Final = 200
 COALESCE_SECONDS: Final = 0.2
 HEALTH_SECONDS: Final = 5.0
+EXPIRY_SECONDS: Final = 0.1
+CLOSE_SECONDS: Final = 10.0
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
 
@@ -120,6 +122,7 @@ class Upstream:
         self._stale: set[str] = set()
         self._refresh: asyncio.Task[None] | None = None
         self.listening = Listening()
+        self._expired = False
         self._background = Background()
 
     def rekey(self, key: Key) -> None:
@@ -207,6 +210,7 @@ class Upstream:
                 log.exception("%s: connecting failed inside polyplex", self.config.name)
                 await self._wait_after(f"connecting failed inside polyplex: {error}")
                 continue
+            self._backoff.connected()
             began = loop.time()
             reason = await self._until_lost()
             self._backoff.lasted(loop.time() - began)
@@ -215,7 +219,9 @@ class Upstream:
                 await self._wake.wait()
                 continue
             self.restarts += 1
-            if self._backoff.failures:
+            if self._expired and loop.time() - began > EXPIRY_SECONDS:
+                log.info("%s: %s; opening a new session", self.config.name, reason)
+            elif self._backoff.failures:
                 await self._wait_after(reason, tried=False)
             else:
                 self._backoff.failures = 1
@@ -298,9 +304,21 @@ class Upstream:
                 self._wake.clear()
                 continue
             connection, self.connection = self.connection, None
-            if connection is not None:
-                await connection.close(self.error or "the connection was lost")
-            return self.error or "the connection was lost"
+            reason = self.error or "the connection was lost"
+            if connection is not None and self._expired:
+                self._background.start(self._close_expired(connection, reason))
+            elif connection is not None:
+                await connection.close(reason)
+            return reason
+
+    async def _close_expired(self, connection: Connection, reason: str) -> None:
+        """Requests under way are told by their own answers that they were not carried out, and are sent again."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + CLOSE_SECONDS
+        for exchange in list(connection.in_flight.values()):
+            while not exchange.done() and loop.time() < end:  # noqa: ASYNC110 - each is awaited by its own call
+                await asyncio.sleep(COALESCE_SECONDS)
+        await connection.close(reason)
 
     @property
     def busy(self) -> bool:
@@ -443,9 +461,10 @@ class Upstream:
         """The server wants to be polled for the rest of an exchange."""
         self._events.suspended(self, exchange, retry_ms)
 
-    def lost(self, reason: str) -> None:
-        """The session has ended by itself."""
+    def lost(self, reason: str, *, expired: bool = False) -> None:
+        """The session has ended by itself; `expired` where the server is well and only forgot it."""
         self.error = reason
+        self._expired = expired
         self._lost.set()
 
 

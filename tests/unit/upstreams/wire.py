@@ -73,7 +73,7 @@ class Wire:
     def suspended(self, exchange: Exchange, retry_ms: int) -> None:
         self.notices.append((exchange.id, "suspended", retry_ms))
 
-    def lost(self, reason: str) -> None:
+    def lost(self, reason: str, *, expired: bool = False) -> None:
         self.losses.append(reason)
 
     # -- the test's side

@@ -1,0 +1,95 @@
+"""A modern server that needs input in the middle of a call of a legacy client (PROTOCOL: H5)."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.interaction.scripted_http import scripted_http
+from tests.interaction.stage import Json, Stage, stage
+
+FORM: Json = {"method": "elicitation/create", "params": {"message": "who?", "requestedSchema": {"type": "object"}}}
+SAMPLE: Json = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}}
+ROOTS: Json = {"method": "roots/list"}
+ABLE: Json = {"elicitation": {}, "sampling": {}, "roots": {}}
+ACCEPTED: Json = {"action": "accept", "content": {"name": "Ada"}}
+
+
+@asynccontextmanager
+async def modern_server(folder: Path, transport: str) -> AsyncGenerator[Stage]:
+    if transport == "stdio":
+        async with stage(folder, {"a": {"era": "modern"}}) as on:
+            yield on
+    else:
+        async with (
+            scripted_http(era="modern") as server,
+            stage(folder, {"a": {"url": server.url, "type": "http"}}) as on,
+        ):
+            yield on
+
+
+def rounds(number: int) -> Json:
+    return {"name": "a__rounds", "arguments": {"rounds": number, "questions": {"f": FORM}}}
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_all_questions_of_all_rounds_reach_the_client_and_their_answers_the_server(
+    tmp_path: Path, transport: str
+) -> None:
+    async with modern_server(tmp_path, transport) as on:
+        client = await on.legacy(
+            ABLE,
+            create=lambda params: ACCEPTED,
+            createMessage=lambda params: {"role": "assistant", "model": "m", "content": []},
+            list=lambda params: {"roots": [{"uri": "file:///r"}]},
+        )
+        questions = {"form": FORM, "sample": SAMPLE, "roots": ROOTS}
+        told = await client.value("a__rounds", rounds=3, questions=questions)
+        assert told == {
+            "form": ACCEPTED,
+            "sample": {"role": "assistant", "model": "m", "content": []},
+            "roots": {"roots": [{"uri": "file:///r"}]},
+        }
+        assert [len(client.asked(each["method"])) for each in questions.values()] == [3, 3, 3]
+        assert client.asked("elicitation/create")[0]["params"] == FORM["params"]
+
+
+async def test_each_round_is_a_request_of_its_own_with_the_original_arguments(tmp_path: Path) -> None:
+    async with scripted_http(era="modern") as server:
+        async with stage(tmp_path, {"a": {"url": server.url, "type": "http"}}) as on:
+            client = await on.legacy(ABLE, create=lambda params: ACCEPTED)
+            await client.value("a__rounds", rounds=2, questions={"form": FORM})
+        sent = [message for message in server.script.journal if message.get("method") == "tools/call"]
+        assert len({message["id"] for message in sent}) == 3
+        assert len({str(message["params"]["arguments"]) for message in sent}) == 1
+        assert [message["params"].get("requestState") for message in sent] == [None, "1", "2"]
+
+
+async def test_a_client_without_the_ability_gets_an_error_and_is_not_asked(tmp_path: Path) -> None:
+    async with modern_server(tmp_path, "stdio") as on:
+        client = await on.legacy({"sampling": {}})
+        reply = await client.request("tools/call", rounds(1))
+        assert "elicitation" in reply["error"]["message"]
+        assert client.asked("elicitation/create") == []
+
+
+async def test_rounds_without_end_are_ended(tmp_path: Path) -> None:
+    async with modern_server(tmp_path, "stdio") as on:
+        client = await on.legacy(ABLE, create=lambda params: ACCEPTED)
+        reply = await client.request("tools/call", rounds(99))
+        assert "after 10 rounds" in reply["error"]["message"]
+        assert (await client.value("a__echo", x=1))["arguments"] == {"x": 1}
+
+
+async def test_a_question_about_a_url_gets_the_id_that_legacy_clients_want(tmp_path: Path) -> None:
+    async with modern_server(tmp_path, "stdio") as on:
+        client = await on.legacy({"elicitation": {"url": {}}}, create=lambda params: {"action": "accept"})
+        link: Json = {
+            "method": "elicitation/create",
+            "params": {"mode": "url", "url": "https://e.example", "message": "m"},
+        }
+        assert await client.value("a__rounds", rounds=1, questions={"l": link}) == {"l": {"action": "accept"}}
+        (asked,) = client.asked("elicitation/create")
+        assert asked["params"]["elicitationId"]
+        assert asked["params"] | {"elicitationId": ""} == link["params"] | {"elicitationId": ""}
