@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.interaction.scripted_http import scripted_http
-from tests.interaction.stage import Json, Stage, stage
+from tests.interaction.stage import Json, RefusedError, Stage, stage
 
 FORM: Json = {"method": "elicitation/create", "params": {"message": "who?", "requestedSchema": {"type": "object"}}}
 SAMPLE: Json = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}}
@@ -69,16 +69,16 @@ async def test_each_round_is_a_request_of_its_own_with_the_original_arguments(tm
 async def test_a_client_without_the_ability_gets_an_error_and_is_not_asked(tmp_path: Path) -> None:
     async with modern_server(tmp_path, "stdio") as on:
         client = await on.legacy({"sampling": {}})
-        reply = await client.request("tools/call", rounds(1))
-        assert "elicitation" in reply["error"]["message"]
+        with pytest.raises(RefusedError, match="elicitation"):
+            await client.request("tools/call", rounds(1))
         assert client.asked("elicitation/create") == []
 
 
 async def test_rounds_without_end_are_ended(tmp_path: Path) -> None:
     async with modern_server(tmp_path, "stdio") as on:
         client = await on.legacy(ABLE, create=lambda params: ACCEPTED)
-        reply = await client.request("tools/call", rounds(99))
-        assert "after 10 rounds" in reply["error"]["message"]
+        with pytest.raises(RefusedError, match="after 10 rounds"):
+            await client.request("tools/call", rounds(99))
         assert (await client.value("a__echo", x=1))["arguments"] == {"x": 1}
 
 
