@@ -86,7 +86,12 @@ def _for_process(server: ServerConfig, reason: str, stderr: list[str]) -> list[s
         found.append("it is not installed completely, or args name the wrong file; run the command by hand to see")
     if re.search(r"(?im)^usage:|unrecognized arguments|unknown option|invalid option", text):
         found.append("it does not accept these arguments; correct args")
-    if re.search(r"ENOTFOUND|EAI_AGAIN|ETIMEDOUT|Could not resolve|dns error|error sending request", text):
+    if re.search(r"invalid peer certificate|CERTIFICATE_VERIFY_FAILED|SELF_SIGNED_CERT|local issuer certificate", text):
+        found.append(
+            "it does not trust the certificates it was shown; where polyplex is started, set SSL_CERT_FILE (uv, "
+            "Python) or NODE_EXTRA_CA_CERTS (Node.js) to a PEM file of your network's authority"
+        )
+    elif re.search(r"ENOTFOUND|EAI_AGAIN|ETIMEDOUT|Could not resolve|dns error|error sending request", text):
         found.append("it could not reach the network; check the connection and the proxy")
     if "within" in reason:
         found.append(_slow(server))

@@ -48,6 +48,7 @@ def test_last_words_can_be_left_out() -> None:
         ("ModuleNotFoundError: No module named 'x'", "not installed completely"),
         ("usage: server [-h] DIR", "correct args"),
         ("getaddrinfo EAI_AGAIN registry.npmjs.org", "could not reach the network"),
+        ("error sending request: invalid peer certificate: UnknownIssuer", "set SSL_CERT_FILE"),
         ("", "run it by hand"),
     ],
 )
