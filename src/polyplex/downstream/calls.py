@@ -45,7 +45,10 @@ class Running:
     The first time the coroutine awaits anything else, a task takes over.
     """
 
-    __slots__ = ("_answer", "_begun", "_call", "_cancelled", "_coroutine", "_loop", "_task", "_unanswered", "_waiting")
+    _task: "asyncio.Task[None] | None" = None
+    _waiting: Exchange | None = None
+    _begun = False
+    _cancelled = False
 
     def __init__(
         self,
@@ -60,9 +63,6 @@ class Running:
         self._answer = answer
         self._unanswered = unanswered
         self._loop = loop
-        self._task: asyncio.Task[None] | None = None
-        self._waiting: Exchange | None = None
-        self._begun = self._cancelled = False
 
     def start(self) -> None:
         """Run up to the first await that has to wait."""

@@ -156,9 +156,10 @@ class Session:
 class Call:
     """A request of a client on its way through. `send` writes a frame on the call's own stream."""
 
-    __slots__ = (
-        "fields", "headers", "id", "method", "params", "revision", "send", "session", "streamable", "suspend", "task",
-    )  # fmt: skip
+    fields: Fields | None = None
+    streamable = False
+    suspend: Callable[[int], None] | None = None
+    task: Cancellable | None = None
 
     def __init__(self, session: Session, message: Message, send: Send, headers: dict[str, str] | None = None) -> None:
         self.session = session
@@ -168,10 +169,6 @@ class Call:
         self.revision = session.revision
         self.send = send
         self.headers = headers
-        self.streamable = False
-        self.fields: Fields | None = None
-        self.suspend: Callable[[int], None] | None = None
-        self.task: Cancellable | None = None
 
     def stop(self) -> None:
         """Cancel the call: it gets no answer."""

@@ -117,4 +117,4 @@ def _again(outgoing: Outgoing, responses: Fields, state: str | msgspec.UnsetType
     if outgoing.token is not None:
         meta = decode_fields(fields["_meta"]) | {"progressToken": Raw(identifier)}
         fields["_meta"] = Raw(encode_json(meta))
-    return outgoing._replace(params=encode_json(fields), identifier=identifier)
+    return msgspec.structs.replace(outgoing, params=encode_json(fields), identifier=identifier)

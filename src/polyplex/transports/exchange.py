@@ -40,24 +40,20 @@ class Exchange:
     resumed in the very moment the outcome is there (`on_done`).
     """
 
-    __slots__ = (
-        "_asyncio_future_blocking", "_loop", "_outcome", "context", "deadline", "id", "last_deadline", "method",
-        "on_done", "streamable", "timeout", "token",
-    )  # fmt: skip
+    _asyncio_future_blocking = False
+    _outcome: "Reply | BaseException | None" = None
+    on_done: "Callable[[Exchange], None] | None" = None
+    timeout = 0.0
+    deadline = 0.0
+    last_deadline = 0.0
+    streamable = False
+    token: bytes | None = None
 
     def __init__(self, loop: asyncio.AbstractEventLoop, identifier: bytes, method: str, context: object) -> None:
-        self._asyncio_future_blocking = False
         self._loop = loop
-        self._outcome: Reply | BaseException | None = None
         self.id = identifier
         self.method = method
         self.context = context
-        self.on_done: Callable[[Exchange], None] | None = None
-        self.timeout = 0.0
-        self.deadline = 0.0
-        self.last_deadline = 0.0
-        self.streamable = False
-        self.token: bytes | None = None
 
     def __await__(self) -> Generator[Any, None, Reply]:
         if self._outcome is None:

@@ -45,28 +45,17 @@ class Responder(Protocol):
 class Request:
     """One request with its whole body. Exactly one `respond*` call answers it."""
 
-    __slots__ = (
-        "_connection",
-        "answered",
-        "body",
-        "close",
-        "duplicate",
-        "headers",
-        "method",
-        "on_disconnect",
-        "target",
-    )
+    method = ""
+    target = ""
+    headers: dict[str, str]
+    duplicate: str | None = None
+    body = b""
+    close = False
+    answered = False
+    on_disconnect: Callable[[], None] | None = None
 
     def __init__(self, connection: Responder) -> None:
         self._connection = connection
-        self.method = ""
-        self.target = ""
-        self.headers: dict[str, str] = {}
-        self.duplicate: str | None = None
-        self.body = b""
-        self.close = False
-        self.answered = False
-        self.on_disconnect: Callable[[], None] | None = None
 
     @property
     def path(self) -> str:

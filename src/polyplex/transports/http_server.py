@@ -200,7 +200,8 @@ class ServerConnection(asyncio.Protocol):
     # -- llhttp
     def on_message_begin(self) -> None:
         """Part of llhttp's callback interface."""
-        self._next = Request(self)
+        self._next = request = Request(self)
+        request.headers = {}
         self._parts = []
         self._size = self._header_bytes = self._barren = 0
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -43,7 +43,7 @@ class State(StrEnum):
     STOPPED = "stopped"
 
 
-class Outgoing(NamedTuple):
+class Outgoing(msgspec.Struct, frozen=True, gc=False):
     """A client's request as it leaves for its server. `token` is the client's own progress token."""
 
     method: str
