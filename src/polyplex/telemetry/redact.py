@@ -47,7 +47,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{6,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+)*+"), MASK),
     (
         re.compile(
-            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----END).)*+(?:-----END [A-Z ]{0,40}KEY-----)?", re.S
+            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?=-----END|\Z)(?:-----END [A-Z ]{0,40}KEY-----)?", re.S
         ),
         MASK,
     ),
