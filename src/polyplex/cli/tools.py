@@ -13,7 +13,6 @@ from polyplex.cli.terminal import Terminal, one_line, shorten, stdout_is_termina
 from polyplex.config import Config
 
 SEARCH_RESULTS: Final = 10
-NAME_WIDTH: Final = 40
 FULL_WIDTH: Final = 200
 
 
@@ -66,8 +65,8 @@ def _json(found: Sequence[Mapping[str, Any]]) -> str:
 
 def _lines(found: Sequence[Mapping[str, Any]], terminal: Terminal) -> str:
     """One tool a line: for a person cut to the width of the terminal, for a program long enough for anything."""
-    width = min(max((len(tool["name"]) for tool in found), default=0), NAME_WIDTH)
     room = terminal.width if stdout_is_terminal() else FULL_WIDTH
+    width = min(max((len(tool["name"]) for tool in found), default=0), room // 2)
     return "\n".join(
         shorten(f"{one_line(tool['name']):<{width}}  {first_sentence(tool)}".rstrip(), room) for tool in found
     )
