@@ -22,18 +22,19 @@ LIMITS = (("gt", "greater than"), ("ge", "at least"), ("lt", "less than"), ("le"
 
 
 def bind(
-    model: type[Model], value: object, path: KeyPath, source: Source, hint: Callable[[str], str] | None = None
+    model: type[Model], value: object, path: KeyPath, source: Source, hint: Callable[[str], str | None] | None = None
 ) -> Model:
     """Make a `model` of a JSON object. Raises ConfigError for the first wrong type.
 
-    An unknown key is warned of, with what `hint` says of it or the closest key that is known.
+    An unknown key is warned of, with what `hint` says of it or the closest key that is known; not where it says None.
     """
     members = as_object(value, path, source)
     kinds = keys_of(model)
     fields = {field.encode_name: field.name for field in msgspec.structs.fields(model)}
     for key in members:
-        if key not in fields:
-            source.warn((*path, key), "unknown key, ignored" + (hint(key) if hint else suggestion(key, fields)))
+        said = None if key in fields else hint(key) if hint else suggestion(key, fields)
+        if said is not None:
+            source.warn((*path, key), f"unknown key, ignored{said}")
     given = [key for key in members if key in fields]
     bound = {fields[key]: _bind_kind(kinds[key], members[key], (*path, key), source) for key in given}
     return model(**bound)

@@ -19,6 +19,16 @@ KINDS: dict[str, Kind] = {
     "sse": "sse",
     "remote": "auto-http",
 }
+# What entries of clients say to the client alone: what to call without asking, and what to show.
+CLIENT_KEYS = frozenset(("alwaysAllow", "autoApprove", "description", "dev", "gallery", "icon", "version"))
+# What they say about the server that polyplex says in its own options.
+OPTION_OF = {
+    "timeout": "timeoutSeconds",
+    "includeTools": "allow",
+    "enabledTools": "allow",
+    "excludeTools": "deny",
+    "disabledTools": "deny",
+}
 URL_KEYS = ("url", "serverUrl", "httpUrl")
 # The kind of a server that does not name it, by the key that holds its address.
 URL_KINDS: dict[str, Kind] = {"": "stdio", "url": "auto-http", "serverUrl": "auto-http", "httpUrl": "http"}
@@ -65,8 +75,12 @@ def resolve(path: str, folder: Path, home: Path) -> Path:
     return folder / path
 
 
-def hint(key: str) -> str:
-    """Where an unknown key of an entry belongs, or which known one is close to it."""
+def hint(key: str) -> str | None:
+    """Where an unknown key of an entry belongs, or which known one is close to it; None where it is not for us."""
+    if key in CLIENT_KEYS:
+        return None
+    if key in OPTION_OF:
+        return f"; say it in polyplex.servers.NAME.{OPTION_OF[key]}"
     if key in keys_of(ServerOptions):
         return f"; it belongs in polyplex.servers.NAME.{key}"
     return suggestion(key, keys_of(ServerEntry))

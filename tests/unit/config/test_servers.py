@@ -118,3 +118,11 @@ def test_an_option_in_the_wrong_place_is_shown_its_place() -> None:
         "mcpServers.a.timeoutSeconds: unknown key, ignored; it belongs in polyplex.servers.NAME.timeoutSeconds",
         'mcpServers.a.arg: unknown key, ignored; did you mean "args"?',
     )
+
+
+def test_what_an_entry_says_to_its_client_is_passed_over_and_what_it_says_of_the_server_has_its_place() -> None:
+    entry = {"command": "x", "alwaysAllow": ["y"], "dev": {}, "timeout": 5, "excludeTools": ["z"]}
+    assert load_config_dict({"mcpServers": {"a": entry}}, environ={}).warnings == (
+        "mcpServers.a.timeout: unknown key, ignored; say it in polyplex.servers.NAME.timeoutSeconds",
+        "mcpServers.a.excludeTools: unknown key, ignored; say it in polyplex.servers.NAME.deny",
+    )
