@@ -391,6 +391,33 @@ async def test_a_paused_taker_stops_the_server_and_the_connection_is_good_afterw
         assert await ask(pool).outcome() == b"0"
 
 
+async def test_a_stream_that_takes_long_to_take_in_arrives_whole_in_turns(
+    loop_factory: LoopFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_client, "TURN_SECONDS", -1.0)
+    rests: list[bool] = []
+    rested = Connection._rested  # pyright: ignore[reportPrivateUsage]
+
+    def note(connection: Connection) -> None:
+        rests.append(True)
+        rested(connection)
+
+    monkeypatch.setattr(Connection, "_rested", note)
+    piece = b"x" * 65536
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunks = [b"%x\r\n%b\r\n" % (len(piece), piece) for _ in range(20)]
+
+    async def script(peer: Peer) -> None:
+        for _ in range(2):
+            await peer.request()
+            await peer.say(head, *chunks, b"0\r\n\r\n")
+
+    async with raw_server(script) as server, pool_to(server) as pool:
+        assert await ask(pool, streaming=True).outcome() == piece * 20
+        assert rests
+        assert await ask(pool, streaming=True).outcome() == piece * 20
+
+
 async def test_a_connection_paused_on_its_last_piece_is_good_afterwards(loop_factory: LoopFactory) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()

@@ -17,6 +17,9 @@ from polyplex.transports.stdio import StdioEndpointTransport
 
 log = logging.getLogger("polyplex.downstream")
 MAX_UNREAD_BYTES: Final = 8 * 1024 * 1024
+MAX_UNREAD_WITH_NOTICES: Final = 32 * 1024 * 1024
+HANG_UP_SECONDS: Final = 0.5
+_NOTICE: Final = b'{"jsonrpc":"2.0","method":'
 PARTS_FROM_BYTES: Final = 256 * 1024
 
 
@@ -31,6 +34,7 @@ class StdioEndpoint:
         self._transport = StdioEndpointTransport(self._frame, self._ended.set)
         self._readers: set[asyncio.Task[None]] = set()
         self._pause: asyncio.Task[None] | None = None
+        self._dropped = 0
         self._legacy.attach(self._write)
         self._modern.attach(self._write)
 
@@ -55,8 +59,17 @@ class StdioEndpoint:
         return bool(self._legacy.calls or self._modern.calls)
 
     def _write(self, frame: bytes) -> None:
+        if self._transport.buffered_bytes > MAX_UNREAD_WITH_NOTICES and frame.startswith(_NOTICE):
+            self._drop()
+            return
         self._transport.write(jsonrpc.one_line(frame))
         self._heed_reader()
+
+    def _drop(self) -> None:
+        """Servers may notify for ever, and nothing else holds them back while the client does not read."""
+        self._dropped += 1
+        if self._dropped & (self._dropped - 1) == 0:
+            log.warning("the client does not read; notifications dropped by now: %d", self._dropped)
 
     def _heed_reader(self) -> None:
         if self._transport.buffered_bytes > MAX_UNREAD_BYTES and self._pause is None:
@@ -65,7 +78,13 @@ class StdioEndpoint:
     async def _wait_for_reader(self) -> None:
         """A client that does not read what it asked for is not read from either."""
         self._transport.pause_reading()
-        await self._transport.drain()
+        draining = asyncio.get_running_loop().create_task(self._transport.drain())
+        try:
+            while not (await asyncio.wait((draining,), timeout=HANG_UP_SECONDS))[0]:
+                if self._transport.hung_up():
+                    self._ended.set()
+        finally:
+            draining.cancel()
         self._pause = None
         self._transport.resume_reading()
 

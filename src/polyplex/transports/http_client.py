@@ -6,6 +6,7 @@ A body of known length is counted, not parsed: it goes into one preallocated buf
 import asyncio
 import socket
 import ssl
+import time
 from collections import deque
 from typing import Final, Protocol, cast
 
@@ -18,6 +19,8 @@ from polyplex.transports.proxy import Route, open_tunnel
 RECEIVE_BYTES: Final = 256 * 1024
 MAX_CONNECTIONS: Final = 256
 MAX_HEADER_BYTES: Final = 64 * 1024
+# What may be read in one go before everything else gets a turn.
+TURN_SECONDS: Final = 0.001
 _received: Final = bytearray(RECEIVE_BYTES)
 _view: Final = memoryview(_received)
 
@@ -68,7 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         self._sink: Sink | None = None
         self._batch = pool.batch
         self._heads: HeadCache[tuple[int, dict[bytes, bytes]]] = HeadCache()
-        self._unread = False
+        self._unread = self._resting = False
         self._whole_message = b""
         self._reset()
 
@@ -100,12 +103,27 @@ class Connection(asyncio.BufferedProtocol):
         """Stop reading: the taker is slower."""
         if not self._paused and self._transport is not None and not self._transport.is_closing():
             self._paused = True
-            self._transport.pause_reading()
+            if not self._resting:
+                self._transport.pause_reading()
 
     def resume(self) -> None:
         """Read on."""
         if self._paused and self._transport is not None and not self._transport.is_closing():
             self._paused = False
+            if not self._resting:
+                self._transport.resume_reading()
+
+    def _rest(self) -> None:
+        """Read on in the next round only: while there is data, the event loop would read many times in a row."""
+        if self._paused or self._resting or self._transport is None or self._transport.is_closing():
+            return
+        self._resting = True
+        self._transport.pause_reading()
+        asyncio.get_running_loop().call_soon(self._rested)
+
+    def _rested(self) -> None:
+        self._resting = False
+        if not self._paused and self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def close(self) -> None:
@@ -149,6 +167,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._known(*found[0], found[1])
                 return
         self._unread = False
+        began = time.perf_counter()
         try:
             self._parser.feed_data(_view[:nbytes])
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -157,6 +176,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._complete:
             self._finish()
             return
+        if time.perf_counter() - began > TURN_SECONDS:
+            self._rest()
         self._whole_message = b""
         self._barren += nbytes
         if self._barren > MAX_HEADER_BYTES + RECEIVE_BYTES:

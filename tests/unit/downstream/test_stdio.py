@@ -179,3 +179,40 @@ async def test_closing_cancels_what_is_under_way(monkeypatch: pytest.MonkeyPatch
         on.say(request("tools/list"))
         await until(lambda: on.gateway.calls)
     assert on.gateway.cancelled
+
+
+NOTES = 200
+NOTE = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%b"}}' % (b"x" * 65536)
+
+
+async def flood(call: Call) -> Reply:
+    """Says more than fits into the pipe, all at once."""
+    for _ in range(NOTES):
+        call.send(NOTE)
+    return Reply(b"{}")
+
+
+async def test_what_a_client_does_not_read_is_dropped_but_never_an_answer(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(stdio, "MAX_UNREAD_WITH_NOTICES", 20 * len(NOTE))
+    async with stdio_endpoint(monkeypatch) as on:
+        on.reader._limit = 1 << 20  # pyright: ignore[reportAttributeAccessIssue]
+        on.gateway.on["tools/call"] = flood
+        on.say(request("tools/call", 1))
+        lines = [await on.line()]
+        while "id" not in lines[-1]:
+            lines.append(await on.line())
+        assert 20 <= len(lines) - 1 < NOTES
+        assert "the client does not read" in caplog.text
+
+
+async def test_the_end_of_stdin_is_noticed_while_the_client_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "HANG_UP_SECONDS", 0.01)
+    async with stdio_endpoint(monkeypatch) as on:
+        on.gateway.on["tools/call"] = flood
+        on.say(request("tools/call", 1))
+        await until(lambda: on.endpoint._pause is not None)  # pyright: ignore[reportPrivateUsage]
+        on.end()
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            await on.endpoint.ended()

@@ -8,6 +8,7 @@ must not be (the loop would make them non-blocking for every process that shares
 import asyncio
 import contextlib
 import os
+import select
 import stat
 import sys
 import threading
@@ -47,6 +48,7 @@ class StdioEndpointTransport:
         self._reader = FrameReader(on_frame, on_eof, max_frame_bytes)
         self._writer: FrameWriter | ThreadWriter | None = None
         self._thread_reader: ThreadReader | None = None
+        self._source = -1
 
     @property
     def buffered_bytes(self) -> int:
@@ -63,7 +65,7 @@ class StdioEndpointTransport:
         output = self._claim_stdout()
         shared = _same_file(self._stdin_fd, output)
         await self._open_output(output, threaded=shared or not _fits_event_loop(output))
-        source = os.dup(self._stdin_fd)
+        source = self._source = os.dup(self._stdin_fd)
         if shared or not _fits_event_loop(source):
             self._thread_reader = ThreadReader(source, self._reader)
             self._thread_reader.start()
@@ -95,6 +97,12 @@ class StdioEndpointTransport:
         self._reader.resume()
         if self._thread_reader is not None:
             self._thread_reader.resume()
+
+    def hung_up(self) -> bool:
+        """Whether nobody can write to stdin any more. While reading is paused, `on_eof` does not tell."""
+        poll = select.poll()
+        poll.register(self._source, 0)
+        return any(events & select.POLLHUP for _, events in poll.poll(0))
 
     async def close(self, grace: float = 2.0) -> None:
         """Send what is buffered, in at most `grace` seconds, and close both ways. `on_eof` comes if it has not yet."""
