@@ -5,6 +5,7 @@
 
 import logging
 import os
+import select
 import sys
 import time
 from collections.abc import Mapping
@@ -53,11 +54,62 @@ def _name_mistakes(level: str, format: str) -> None:
         logger.warning("unknown log format, text is used; known: text, json")
 
 
+# What a pipe that can be written to takes without blocking, whatever the characters: UTF-8 has at most four bytes each.
+_PIECE = select.PIPE_BUF // 4
+
+
 class _Handler(logging.StreamHandler[TextIO]):
-    """Marks the handler that belongs to polyplex, and stays silent when the stream is gone."""
+    """Marks the handler that belongs to polyplex, and stays silent when the stream is gone.
+
+    It never waits for who reads the log: where nobody does and the pipe is full, lines are dropped and counted.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._dropped = 0
+        self._cut = False
+        self._poll: select.poll | None = None
+        try:
+            descriptor = stream.fileno()
+        except (OSError, ValueError):
+            return
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLOUT)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record, or drop it."""
+        try:
+            if not self._writable():
+                self._dropped += 1
+                return
+            if self._dropped:
+                self._write(self.format(_dropped(self._dropped)))
+                self._dropped = 0
+            self._write(self.format(record))
+        # Anything else would come back as an error of whoever logs.
+        except Exception:  # noqa: BLE001
+            self.handleError(record)
+
+    def _writable(self) -> bool:
+        return self._poll is None or bool(self._poll.poll(0))
+
+    def _write(self, line: str) -> None:
+        text = ("\n" if self._cut else "") + line + self.terminator
+        for start in range(0, len(text), _PIECE):
+            self._cut = not self._writable()
+            if self._cut:
+                self._dropped += 1
+                return
+            self.stream.write(text[start : start + _PIECE])
+            self.stream.flush()
 
     def handleError(self, record: logging.LogRecord) -> None:
         """A log that cannot be written has nowhere to be complained about."""
+
+
+def _dropped(count: int) -> logging.LogRecord:
+    text = f"{count} lines of the log were dropped: nobody read them"
+    return logging.LogRecord("polyplex", logging.WARNING, "", 0, text, (), None)
 
 
 class RedactingFilter(logging.Filter):

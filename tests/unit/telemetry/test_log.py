@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -157,3 +158,23 @@ def test_length_is_bounded() -> None:
     log.logger.info("x" * 1_000_000, extra={"field": "y" * 1_000_000})
     assert len(log.lines[0]) < 2 * MAX_TEXT + 200
     assert "(1000000 characters)" in log.lines[0]
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_a_pipe_that_nobody_reads_never_blocks_and_what_was_dropped_is_counted(format: str) -> None:
+    read, write = os.pipe()
+    with os.fdopen(read, "rb", buffering=0) as reader, os.fdopen(write, "w", encoding="utf-8") as stream:
+        logging.getLogger().handlers[:] = []
+        configure_logging(None, format, stream=stream, environ={})
+        logger = logging.getLogger("polyplex.test")
+        for _ in range(200):
+            logger.warning("x" * 5000)
+        os.set_blocking(read, False)
+        first = reader.read() or b""
+        logger.warning("at last")
+        lines = (reader.read() or b"").decode().splitlines()
+    assert 0 < len(first.splitlines()) < 200
+    assert re.search(r"\b1\d\d lines of the log were dropped", lines[-2])
+    assert "at last" in lines[-1]
+    if format == "json":
+        assert [json.loads(line)["level"] for line in lines[-2:]] == ["warning", "warning"]
