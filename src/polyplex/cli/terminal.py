@@ -76,6 +76,10 @@ class Terminal:
     def flush(self) -> None:
         """Nothing is held back."""
 
+    def fileno(self) -> int:
+        """The descriptor, for a log that must not wait for who reads it. Raises `OSError` or `ValueError` for none."""
+        return self._stream.fileno()
+
     def _fitted(self, text: str) -> str:
         return self.paint(shorten(text, self.width - 1), "dim")
 

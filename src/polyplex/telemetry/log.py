@@ -71,7 +71,9 @@ class _Handler(logging.StreamHandler[TextIO]):
         self._poll: select.poll | None = None
         try:
             descriptor = stream.fileno()
-        except (OSError, ValueError):
+            if os.isatty(descriptor):
+                return
+        except (AttributeError, OSError, ValueError):  # a stream in memory, or closed
             return
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLOUT)
