@@ -31,7 +31,7 @@ class ScriptedHttp:
         self._writers: set[asyncio.StreamWriter] = set()
 
     def _general(self, message: Json) -> None:
-        if self._stream is not None:
+        if self._stream is not None and not self._stream.is_closing():
             self._stream.write(event(message))
 
     async def start(self) -> None:
@@ -110,7 +110,7 @@ class ScriptedHttp:
         answered = asyncio.Event()
 
         def send(reply: Json) -> None:
-            if not answered.is_set():
+            if not answered.is_set() and not writer.transport.is_closing():
                 writer.write(event(reply))
             if "method" not in reply:
                 answered.set()

@@ -158,7 +158,7 @@ class Gateway:
 
     # -- what health shows
     def health(self) -> tuple[bool, dict[str, object]]:
-        """Whether every server that should be up is, and the state of each."""
+        """Ready once every server has been tried: one that is down is reported, and does not take the others away."""
         servers = {name: server.report() for name, server in self.core.pool.servers.items()}
-        ready = not self.draining and all(report["state"] in ("ready", "idle") for report in servers.values())
+        ready = not self.draining and all(server.tried for server in self.core.pool.servers.values())
         return ready, {"ready": ready, "servers": servers, "sessions": len(self.core.clients)}

@@ -88,6 +88,7 @@ class Connection:
         self.transport = transport
         self.peer: Peer | None = None
         self.open = True
+        self.stray: str | None = None
         self.in_flight: dict[bytes, Exchange] = {}
         self.last_used = asyncio.get_running_loop().time()
         self._handler = handler
@@ -333,6 +334,7 @@ class Connection:
         count = self._skipped
         if count <= SKIPS_LOGGED or count & (count - 1) == 0:
             text = frame[:120].decode("utf-8", "replace")
+            self.stray = self.stray or text
             log.info("%s: skipped a line that is no message (%d by now): %s", self.server, count, text)
 
     def _batch(self, frame: bytes, hint: Exchange | None) -> bool:

@@ -58,7 +58,8 @@ async def open_session(connection: Connection, identity: Identity, first: Era, s
         async with asyncio.timeout(seconds):
             peer = await _race([attempts[era](connection, identity) for era in order], first, connection, errors)
     except TimeoutError:
-        errors.append(f"no handshake within {seconds:g} s")
+        said = f'; it printed "{connection.stray}" on stdout, which is no MCP message' if connection.stray else ""
+        errors.append(f"no handshake within {seconds:g} s{said}")
         peer = None
     if peer is None:
         raise UpstreamUnavailable(connection.server, "; ".join(dict.fromkeys(errors)))

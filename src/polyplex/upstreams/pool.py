@@ -138,6 +138,12 @@ class ServerPool:
             else:
                 self.plain.discard(upstream.key.capabilities)
 
+    @property
+    def tried(self) -> bool:
+        """True once the first attempt to connect is over, or where none is to be made before a call."""
+        base = self.base
+        return base is not None and (base.tried or (base.state is State.IDLE and not base.unsettled))
+
     def report(self) -> dict[str, object]:
         """The state of the server, as health shows it."""
         upstream = self.base

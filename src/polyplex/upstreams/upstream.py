@@ -123,6 +123,7 @@ class Upstream:
         self._refresh: asyncio.Task[None] | None = None
         self.listening = Listening()
         self._expired = False
+        self.tried = False
         self._background = Background()
 
     def rekey(self, key: Key) -> None:
@@ -191,6 +192,7 @@ class Upstream:
                 self._waiters.remove(waiter)
 
     def _settle(self) -> None:
+        self.tried = True
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
