@@ -3,12 +3,19 @@
 import asyncio
 import inspect
 import os
+import signal
 from pathlib import Path
 
 import pytest
 import uvloop
 
 from scripts.peers import PeersError, node_peers, python_peers
+
+
+def pytest_configure() -> None:
+    """A shell starts background jobs with SIGINT ignored, which children would inherit: some tests send it to them."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,6 +1,7 @@
 """Colours where they are wanted, a live line that nothing runs into, and no control characters from servers."""
 
 import io
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +68,11 @@ def test_lines_go_above_the_live_line_which_is_cut_to_the_width() -> None:
     assert shown.count("x" * 36 + "...") == 2
     assert "\r\x1b[Kline\n" in shown
     assert shown.endswith("\r\x1b[K")
+
+
+def test_a_log_sees_where_its_lines_go(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w", encoding="utf-8") as stream:
+        assert Terminal(stream).fileno() == stream.fileno()
 
 
 def test_a_closed_stream_is_no_error() -> None:
