@@ -1,11 +1,14 @@
 """Restarts, time-outs, lazy start, idle stop, and what a call gets meanwhile."""
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from polyplex.upstreams import upstream as upstream_module
+from polyplex.upstreams.reconnect import FIRST_SECONDS
 from polyplex.upstreams.upstream import State
 from tests.interaction.scripted_http import scripted_http
 from tests.interaction.stage import Client, Json, RefusedError, Stage, eventually, stage, text
@@ -74,6 +77,31 @@ async def test_a_server_that_cannot_start_is_an_answer_and_the_breaker_opens(tmp
         script.rmdir()
         await eventually(lambda: upstream.state is State.READY)
         assert (await client.value("a__echo", x=1))["arguments"] == {"x": 1}
+
+
+async def test_impatient_callers_do_not_use_up_the_attempts_of_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[float] = []
+    connect = upstream_module.connect
+
+    async def counted(*arguments: Any) -> Any:
+        attempts.append(asyncio.get_running_loop().time())
+        return await connect(*arguments)
+
+    monkeypatch.setattr(upstream_module, "connect", counted)
+    async with stage(tmp_path, {"a": {}}) as on:
+        client = await up(on)
+        script = on.journal_file("a")
+        script.unlink()
+        script.mkdir()  # from now on the server cannot write its journal and ends at once
+        await client.call("a__die")
+        attempts.clear()
+        while len(attempts) < 4:
+            await client.call("a__echo")
+        script.rmdir()
+    pauses = [after - before for before, after in pairwise(attempts)]
+    assert min(pauses) >= FIRST_SECONDS / 2, "a call starts the next attempt early, but not at once"
 
 
 async def test_a_call_times_out_and_the_server_is_told(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from polyplex.upstreams.listening import Listening
 from polyplex.upstreams.lists import Listing, fetch_list, offers
 from polyplex.upstreams.offers import Offers
 from polyplex.upstreams.patterns import Patterns
-from polyplex.upstreams.reconnect import Backoff
+from polyplex.upstreams.reconnect import FIRST_SECONDS, Backoff
 
 log = logging.getLogger("polyplex.upstreams")
 STDERR_LINES: Final = 200
@@ -230,8 +230,9 @@ class Upstream:
                 log.warning("%s: %s; connecting again", self.config.name, reason)
 
     async def _wait_after(self, reason: str, *, tried: bool = True) -> None:
-        """Wait for the next attempt; a call that comes meanwhile starts it at once, unless the breaker is open.
+        """Wait for the next attempt; a call that comes meanwhile starts it early, unless the breaker is open.
 
+        Early is no sooner than the first delay: many callers would else use up all attempts while a server restarts.
         Who waits already is told of the failure where an attempt was `tried`, else that attempt is still to come.
         """
         delay = self._backoff.failed()
@@ -247,8 +248,10 @@ class Upstream:
             self._wake.clear()
             await asyncio.sleep(delay)
             return
+        soonest = min(delay, FIRST_SECONDS)
+        await asyncio.sleep(soonest)
         try:
-            async with asyncio.timeout(delay):
+            async with asyncio.timeout(delay - soonest):
                 await self._wake.wait()
         except TimeoutError:
             pass
