@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from polyplex.gateway import views
+from polyplex.upstreams import lists
 from tests.interaction.stage import Client, Json, RefusedError, Stage, eventually, stage
 
 
@@ -244,3 +245,23 @@ async def test_lists_of_many_clients_at_once_are_equal(tmp_path: Path) -> None:
         await on.up("a", "b")
         lists = await asyncio.gather(*(client.names() for client in clients))
         assert all(names == lists[0] for names in lists)
+
+
+async def test_a_call_waits_for_the_lists_that_its_server_is_still_giving(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "LIST_SECONDS", 1.0)
+    servers: dict[str, Json] = {"a": {"era": "legacy", "silent": ["prompts/list"]}, "b": {}}
+    async with stage(tmp_path, servers, firstListWaitSeconds=0.1) as on:
+        await on.up("b")
+        client = await on.legacy()
+        assert (await client.call("a__echo", x=1))["content"]
+
+
+async def test_a_list_that_fails_is_told_of_and_not_remembered(tmp_path: Path) -> None:
+    servers: dict[str, Json] = {"a": {"era": "legacy", "refuse": {"tools/list": {"code": -32603, "message": "no"}}}}
+    async with stage(tmp_path, servers) as on:
+        await on.up("a")
+        servers_now: Any = on.gateway.health()[1]["servers"]
+        assert [item["reason"] for item in servers_now["a"]["setAside"]] == ["tools/list failed: no [tools]"]
+        assert not manifests(on)

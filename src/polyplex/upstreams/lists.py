@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
+from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError, UpstreamTimeout
 from polyplex.protocol.jsonrpc import METHOD_NOT_FOUND, decode_text, encode_json
 from polyplex.protocol.revisions import LIST_METHODS, Era
 from polyplex.upstreams.connection import Connection
@@ -27,11 +27,15 @@ _decode_list = msgspec.json.Decoder(list[Raw]).decode
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """One list as the server gave it: raw entries, and how long and for whom they may be cached (modern servers)."""
+    """One list as the server gave it: raw entries, and how long and for whom they may be cached (modern servers).
+
+    `failure` tells why the rest of it is missing.
+    """
 
     entries: list[bytes]
     ttl_ms: int | None = None
     private: bool = False
+    failure: str | None = None
 
 
 def offers(connection: Connection, method: str) -> bool:
@@ -41,19 +45,28 @@ def offers(connection: Connection, method: str) -> bool:
 
 
 async def fetch_list(connection: Connection, method: str, identity: Identity) -> Listing:
-    """All pages of a list. Raises `UpstreamError` or `RpcError`; a server without the method has an empty list."""
+    """All pages of a list; where a later page fails, those before it.
+
+    Raises `UpstreamError` or `RpcError` for the first page, or where the connection is lost. A server without the
+    method has an empty list.
+    """
     entries: list[bytes] = []
     seen: set[str] = set()
     cursor: str | None = None
     ttl: int | None = None
     private = False
+    failure: str | None = None
     for _ in range(MAX_PAGES):
         try:
             result = await connection.request(method, _params(connection, cursor, identity), seconds=LIST_SECONDS)
-        except RpcError as error:
-            if error.code == METHOD_NOT_FOUND and not entries:
+        except (RpcError, UpstreamTimeout) as error:
+            if isinstance(error, RpcError) and error.code == METHOD_NOT_FOUND and not entries:
                 break
-            raise
+            if cursor is None:
+                raise
+            failure = f"the list is cut short: its page {len(seen) + 1} failed: {error}"
+            log.warning("%s: %s: %s", connection.server, method, failure)
+            break
         page = _page(connection, method, result.get(LIST_METHODS[method], Raw(b"[]")))
         entries += page
         ttl = _least(ttl, result.get("ttlMs"))
@@ -67,7 +80,7 @@ async def fetch_list(connection: Connection, method: str, identity: Identity) ->
         seen.add(cursor)
     else:
         log.warning("%s: %s has more than %d pages; the rest is left out", connection.server, method, MAX_PAGES)
-    return Listing(list(dict.fromkeys(entries)), ttl, private)
+    return Listing(list(dict.fromkeys(entries)), ttl, private, failure)
 
 
 def _params(connection: Connection, cursor: str | None, identity: Identity) -> bytes:

@@ -34,4 +34,6 @@ class Offers:
             elif entry.key not in keys and (member != "tools" or self._patterns.allows(entry.local)):
                 keys.add(entry.key)
                 entries.append(entry)
+        if listing.failure is not None:
+            aside.append(SetAside(self._naming.server, f"the rest of {member}", f"{listing.failure} [{member}]"))
         self.listings[member], self.lists[member], self.set_aside = listing, entries, aside

@@ -312,7 +312,10 @@ class Pool:
             upstream = server.find(binding) or server.base
             if upstream is None or upstream.lists or not server.naming.may_own(name):
                 continue
-            await upstream.ready()
+            if upstream.connection is None:
+                await upstream.ready()
+            elif upstream.unsettled:  # its lists are on their way
+                await upstream.settled()
 
     # -- the events of upstreams
     def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Asking:
@@ -332,7 +335,8 @@ class Pool:
         self.servers[upstream.config.name].compare()
         self._events.listed(upstream, members)
         peer = upstream.peer
-        if peer is not None and upstream.connection is not None:
+        whole = all(listing.failure is None for listing in upstream.listings.values())
+        if peer is not None and upstream.connection is not None and whole:
             lists = dict(upstream.listings)
             self._background.start(self._manifests.save(upstream.config, upstream.key.capabilities, lists, peer))
 

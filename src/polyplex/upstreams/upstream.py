@@ -409,7 +409,7 @@ class Upstream:
             return await fetch_list(connection, method, self.identity)
         except (UpstreamError, RpcError, RemoteProtocolError) as error:
             log.warning("%s: %s failed: %s", self.config.name, method, error)
-            return self.listings.get(LIST_METHODS[method], Listing([]))
+            return self.listings.get(LIST_METHODS[method]) or Listing([], failure=f"{method} failed: {error}")
 
     def _store(self, member: str, listing: Listing) -> None:
         peer = self.peer

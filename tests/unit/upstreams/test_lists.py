@@ -5,11 +5,14 @@ import pytest
 from msgspec import Raw
 
 from polyplex.errors import RpcError, UpstreamError
+from polyplex.mux.entries import Naming
 from polyplex.protocol.revisions import Era
 from polyplex.upstreams import lists as module
 from polyplex.upstreams.connection import Peer
 from polyplex.upstreams.handshake import Identity
 from polyplex.upstreams.lists import DEFAULT_TTL_MS, Listing, fetch_list, offers
+from polyplex.upstreams.offers import Offers
+from polyplex.upstreams.patterns import Patterns
 from tests.unit.upstreams.wire import Json, Wire, within
 
 IDENTITY = Identity(b"{}", b"{}")
@@ -34,6 +37,22 @@ async def test_pages_are_joined_in_order_and_an_empty_cursor_is_one() -> None:
     found, params = await listing(page(1, nextCursor=""), page(2, nextCursor="x"), page(3, nextCursor=None))
     assert found == Listing([b"1", b"2", b"3"])
     assert params == [{}, {"cursor": ""}, {"cursor": "x"}]
+
+
+async def test_pages_before_one_that_fails_are_kept_and_the_failure_is_told() -> None:
+    found, _ = await listing(page(1, nextCursor="a"), page(2, nextCursor="b"), {"error": {"code": 7, "message": "no"}})
+    assert found.entries == [b"1", b"2"]
+    assert found.failure is not None and "page 3 failed: no" in found.failure
+
+
+async def test_the_rest_of_a_list_that_is_cut_short_is_set_aside() -> None:
+    made = Offers(Naming("s", "s", True), Patterns(("*",), ()))
+    tool = b'{"name":"t","inputSchema":{"type":"object"}}'
+    made.store("tools", Listing([tool], failure="it broke"), modern_http=False)
+    assert [entry.key for entry in made.lists["tools"]] == ["s__t"]
+    assert [(item.name, item.reason) for item in made.set_aside] == [("the rest of tools", "it broke [tools]")]
+    made.store("tools", Listing([tool]), modern_http=False)
+    assert made.set_aside == []
 
 
 async def test_entries_stay_as_they_came_and_equal_ones_count_once() -> None:
@@ -83,8 +102,6 @@ async def test_a_missing_method_is_an_empty_list_but_other_errors_are_errors() -
     assert found == Listing([])
     with pytest.raises(RpcError):
         await listing({"error": {"code": -32603, "message": "no"}})
-    with pytest.raises(RpcError):
-        await listing(page(1, nextCursor="c"), {"error": {"code": -32601, "message": "no"}})
 
 
 async def test_what_is_no_list_is_an_error() -> None:
