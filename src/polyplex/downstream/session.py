@@ -13,7 +13,7 @@ from msgspec import UNSET
 from polyplex.downstream.event_log import EventLog, MemoryEventLog
 from polyplex.errors import RpcError
 from polyplex.protocol import jsonrpc
-from polyplex.protocol.jsonrpc import Fields, Message
+from polyplex.protocol.jsonrpc import NULL, Fields, Message
 from polyplex.protocol.revisions import Era
 from polyplex.transports.exchange import Reply
 
@@ -165,7 +165,8 @@ class Call:
         self.session = session
         self.id = bytes(message.id)  # pyright: ignore[reportArgumentType]
         self.method: str = message.method  # pyright: ignore[reportAttributeAccessIssue]
-        self.params: bytes | None = None if message.params is UNSET else bytes(message.params)
+        params = None if message.params is UNSET else bytes(message.params)
+        self.params: bytes | None = None if params == NULL else params  # as some serializers write what is left out
         self.revision = session.revision
         self.send = send
         self.headers = headers

@@ -4,7 +4,7 @@ import json
 import pytest
 from msgspec import Raw
 
-from polyplex.downstream.session import BACKLOG, Session
+from polyplex.downstream.session import BACKLOG, Call, Session
 from polyplex.errors import RpcError
 from polyplex.protocol.jsonrpc import Message
 from polyplex.protocol.revisions import Era
@@ -72,3 +72,9 @@ async def test_a_question_that_is_not_needed_any_more_is_taken_back() -> None:
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": identifier},
     }  # fmt: skip
     assert not on._asks
+
+
+@pytest.mark.parametrize(("sent", "params"), [(b"null", None), (b"{}", b"{}"), (b"[]", b"[]")])
+def test_params_that_are_null_are_none(sent: bytes, params: bytes | None) -> None:
+    message = Message(id=Raw(b"1"), method="tools/list", params=Raw(sent))
+    assert Call(session(), message, lambda frame: None).params == params
