@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.process.children import gone
-from tests.process.cli import DEADLINE_SECONDS, Home, read_until
+from tests.process.cli import DEADLINE_SECONDS, SERVER, Home, read_until
 
 
 @pytest.fixture
@@ -73,6 +73,18 @@ def test_tools_prints_one_a_line_and_reports_a_server_that_failed(home: Home) ->
     )
     assert result.stderr.startswith("failed   two")
     assert "TEST_KEY is not set" in result.stderr
+
+
+def test_a_deep_schema_takes_no_sibling_with_it(home: Home) -> None:
+    script = home.folder / "deep.py"
+    lists = 'result(request, {"tools": TOOLS})'
+    deep = """
+        schema = '{"properties":{"a":' * 900 + "{}" + "}}" * 900
+        tools = '[{"name":"deep","inputSchema":%s},{"name":"t","inputSchema":{}}]' % schema
+        print('{"jsonrpc":"2.0","id":%d,"result":{"tools":%s}}' % (request["id"], tools), flush=True)"""
+    script.write_text(SERVER.replace(lists, deep), encoding="utf-8")
+    home.configure({"one": {"command": sys.executable, "args": ["-S", str(script)]}})
+    assert [line.strip() for line in home.run("tools").stdout.splitlines()] == ["one__deep", "one__t"]
 
 
 def test_tools_searches_and_prints_json(home: Home) -> None:

@@ -94,7 +94,7 @@ def _params(connection: Connection, cursor: str | None, identity: Identity) -> b
 def _page(connection: Connection, method: str, raw: Raw) -> list[bytes]:
     try:
         return [bytes(entry) for entry in _decode_list(raw)]
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise UpstreamError(connection.server, f"{method} gave no list: {error}") from None
 
 

@@ -62,7 +62,7 @@ class Manifests:
             manifest = _decode(path.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, msgspec.DecodeError, RecursionError) as error:
             log.warning("%s: its remembered lists in %s are not usable: %s", config.name, path, error)
             return None
         peer = Peer(manifest.era, manifest.revision, manifest.capabilities, bytes(manifest.info), manifest.instructions)

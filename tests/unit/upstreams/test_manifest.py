@@ -50,7 +50,12 @@ async def test_a_changed_server_starts_without_a_memory(tmp_path: Path, change: 
     assert manifests.load(msgspec.structs.replace(SERVER, **change), b"{}") is None
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"server":1}', b"\xff", b'{"server":"s","era":"later"}'])
+DEEP = b'{"server":"s","era":"legacy","revision":"","capabilities":{},"info":%b,"lists":{}}' % (
+    b"[" * 99999 + b"]" * 99999
+)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"server":1}', b"\xff", b'{"server":"s","era":"later"}', DEEP])
 async def test_a_broken_file_is_ignored_and_replaced(tmp_path: Path, content: bytes) -> None:
     manifests = Manifests(tmp_path)
     await manifests.save(SERVER, b"{}", LISTS, PEER)
