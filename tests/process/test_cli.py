@@ -84,7 +84,7 @@ def test_a_deep_schema_takes_no_sibling_with_it(home: Home) -> None:
         print('{"jsonrpc":"2.0","id":%d,"result":{"tools":%s}}' % (request["id"], tools), flush=True)"""
     script.write_text(SERVER.replace(lists, deep), encoding="utf-8")
     home.configure({"one": {"command": sys.executable, "args": ["-S", str(script)]}})
-    assert [line.strip() for line in home.run("tools").stdout.splitlines()] == ["one__deep", "one__t"]
+    assert [line.strip() for line in home.run("tools").stdout.splitlines()] == ["one__t"]
 
 
 def test_tools_searches_and_prints_json(home: Home) -> None:

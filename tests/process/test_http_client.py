@@ -1,85 +1,15 @@
 """The HTTP client on real sockets, against a raw server that misbehaves."""
 
 import asyncio
-import ssl
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
-import trustme
 
 from polyplex.transports import http_client
-from polyplex.transports.http_client import MAX_HEADER_BYTES, Connection, HttpFailure, HttpPool
+from polyplex.transports.http_client import MAX_HEADER_BYTES, HttpPool
 from polyplex.transports.proxy import route_for
 from tests.process.conftest import LoopFactory
-from tests.process.http_stage import DEADLINE_SECONDS, Peer, RawServer, Script, raw_server, until
-
-REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
-
-
-class Taker:
-    """A sink that keeps what it hears."""
-
-    def __init__(self, *, streaming: bool = False) -> None:
-        self.connection: Connection | None = None
-        self.used: Connection | None = None
-        self.streaming = streaming
-        self.status = 0
-        self.headers: dict[bytes, bytes] = {}
-        self.pieces: list[bytes] = []
-        self.failure: HttpFailure | None = None
-        self.endings = 0
-        self.ended = asyncio.Event()
-
-    def on_head(self, status: int, headers: dict[bytes, bytes]) -> bool:
-        self.status, self.headers, self.used = status, headers, self.connection
-        return self.streaming
-
-    def on_data(self, data: bytes) -> None:
-        assert not self.endings
-        self.pieces.append(data)
-
-    def _end(self) -> None:
-        self.endings += 1
-        self.ended.set()
-
-    def on_end(self) -> None:
-        self._end()
-
-    def on_body(self, body: bytes | bytearray) -> None:
-        self.pieces.append(bytes(body))
-        self._end()
-
-    def on_failure(self, error: HttpFailure) -> None:
-        self.failure = error
-        self._end()
-
-    async def outcome(self) -> bytes | str:
-        """The body, or the failure in words."""
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            await self.ended.wait()
-        assert self.endings == 1
-        return str(self.failure) if self.failure else b"".join(self.pieces)
-
-
-@asynccontextmanager
-async def pool_to(
-    server: RawServer, context: ssl.SSLContext | None = None, *, host: str = "127.0.0.1", seconds: float = 5.0
-) -> AsyncGenerator[HttpPool]:
-    scheme = "http" if context is None else "https"
-    pool = HttpPool(route_for(f"{scheme}://{host}:{server.port}/"), context, seconds)
-    try:
-        yield pool
-    finally:
-        pool.close()
-        await until(lambda: not pool._all and not pool._opening)
-
-
-def ask(pool: HttpPool, *, streaming: bool = False, body: bytes = b"") -> Taker:
-    taker = Taker(streaming=streaming)
-    pool.request(REQUEST, body, taker)
-    return taker
+from tests.process.http_stage import DEADLINE_SECONDS, Peer, Script, raw_server, until
+from tests.process.http_taking import REQUEST, Taker, ask, echo, pool_to
 
 
 def saying(*parts: bytes, close: bool = True) -> Script:
@@ -92,13 +22,6 @@ def saying(*parts: bytes, close: bool = True) -> Script:
             await peer.gone()
 
     return script
-
-
-async def echo(peer: Peer) -> None:
-    """Answers request after request with the number of the connection."""
-    while True:
-        await peer.request()
-        await peer.answer(b"%d" % peer.number)
 
 
 async def test_a_connection_is_used_again(loop_factory: LoopFactory) -> None:
@@ -391,33 +314,6 @@ async def test_a_paused_taker_stops_the_server_and_the_connection_is_good_afterw
         assert await ask(pool).outcome() == b"0"
 
 
-async def test_a_stream_that_takes_long_to_take_in_arrives_whole_in_turns(
-    loop_factory: LoopFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http_client, "TURN_SECONDS", -1.0)
-    rests: list[bool] = []
-    rested = Connection._rested  # pyright: ignore[reportPrivateUsage]
-
-    def note(connection: Connection) -> None:
-        rests.append(True)
-        rested(connection)
-
-    monkeypatch.setattr(Connection, "_rested", note)
-    piece = b"x" * 65536
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    chunks = [b"%x\r\n%b\r\n" % (len(piece), piece) for _ in range(20)]
-
-    async def script(peer: Peer) -> None:
-        for _ in range(2):
-            await peer.request()
-            await peer.say(head, *chunks, b"0\r\n\r\n")
-
-    async with raw_server(script) as server, pool_to(server) as pool:
-        assert await ask(pool, streaming=True).outcome() == piece * 20
-        assert rests
-        assert await ask(pool, streaming=True).outcome() == piece * 20
-
-
 async def test_a_connection_paused_on_its_last_piece_is_good_afterwards(loop_factory: LoopFactory) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
@@ -459,68 +355,3 @@ async def test_what_cannot_be_a_host_name_fails_the_request(loop_factory: LoopFa
     taker = ask(pool)
     assert f"cannot connect to {host}:1" in str(await taker.outcome())
     pool.close()
-
-
-@pytest.fixture(scope="module", name="authority")
-def certificate_authority() -> trustme.CA:
-    return trustme.CA()
-
-
-def server_context(certificate: trustme.LeafCert) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    certificate.configure_cert(context)
-    return context
-
-
-async def test_tls_with_a_private_authority(loop_factory: LoopFactory, authority: trustme.CA, tmp_path: Path) -> None:
-    ca_file = tmp_path / "ca.pem"
-    authority.cert_pem.write_to_path(str(ca_file))
-    tls = server_context(authority.issue_cert("127.0.0.1"))
-    async with (
-        raw_server(echo, tls) as server,
-        pool_to(server, ssl.create_default_context(cafile=str(ca_file))) as pool,
-    ):
-        assert [await ask(pool).outcome() for _ in range(3)] == [b"0"] * 3
-
-
-async def test_an_unknown_authority_is_named_and_so_is_the_way_out(
-    loop_factory: LoopFactory, authority: trustme.CA
-) -> None:
-    tls = server_context(authority.issue_cert("127.0.0.1"))
-    async with raw_server(echo, tls) as server, pool_to(server, ssl.create_default_context()) as pool:
-        taker = ask(pool)
-        said = str(await taker.outcome())
-        assert f"the certificate of 127.0.0.1:{server.port} is not trusted" in said
-        assert "set caFile" in said
-        assert taker.failure is not None
-        assert not taker.failure.sent
-
-
-async def test_a_certificate_for_another_name_is_refused(
-    loop_factory: LoopFactory, authority: trustme.CA, tmp_path: Path
-) -> None:
-    ca_file = tmp_path / "ca.pem"
-    authority.cert_pem.write_to_path(str(ca_file))
-    tls = server_context(authority.issue_cert("other.example"))
-    async with (
-        raw_server(echo, tls) as server,
-        pool_to(server, ssl.create_default_context(cafile=str(ca_file))) as pool,
-    ):
-        assert "is not trusted" in str(await ask(pool).outcome())
-
-
-async def test_tls_with_a_server_that_has_none(loop_factory: LoopFactory) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.reader.read(64)
-        await peer.say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-    async with raw_server(script) as server, pool_to(server, ssl.create_default_context()) as pool:
-        assert f"TLS with 127.0.0.1:{server.port} failed" in str(await ask(pool).outcome())
-
-
-async def test_a_server_that_never_answers_the_handshake_is_given_up(loop_factory: LoopFactory) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.gone()
-
-    async with raw_server(script) as server, pool_to(server, ssl.create_default_context(), seconds=0.1) as pool:
-        assert await ask(pool).outcome() == f"no connection to 127.0.0.1:{server.port} in time"

@@ -15,14 +15,11 @@ FAILED: Final = 1
 MISUSED: Final = 2
 INTERRUPTED: Final = 130
 NOT_READ: Final = 141
-# How deep JSON may be nested, before Python 3.12: one deep schema must not take the list it is in with it.
-NESTING: Final = 5000
 
 
 def main(words: list[str]) -> int:
     """Run one command line; returns the exit code."""
     prepare_streams()
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), NESTING))
     verbose = "-v" in words or "--verbose" in words
     try:
         return _run(words)

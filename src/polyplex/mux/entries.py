@@ -14,7 +14,7 @@ from polyplex.errors import RemoteProtocolError
 from polyplex.mux.names import public_name, server_slug
 from polyplex.mux.uris import public_uri
 from polyplex.protocol.headers import InvalidParamHeaders, ParamHeader, param_headers
-from polyplex.protocol.jsonrpc import Fields, decode_fields, decode_text, encode_json
+from polyplex.protocol.jsonrpc import Fields, cut_deep, decode_fields, decode_text, encode_json
 
 META_SERVER: Final = "polyplex/server"
 META_NAME: Final = "polyplex/name"
@@ -22,6 +22,8 @@ META_URI: Final = "polyplex/uri"
 KEY_OF: Final = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
 
 
+# Many readers of JSON stop at some depth, and lose the whole list with it: Rust's at 128 levels.
+MAX_NESTING: Final = 100
 _OBJECT: Final = Raw(b'"object"')
 
 
@@ -77,6 +79,8 @@ def read_entry(kind: str, raw: bytes, naming: Naming, *, modern_http: bool = Fal
         return SetAside(naming.server, _hint(raw), f"not a valid entry of {kind}: {error}")
     if not local:
         return SetAside(naming.server, "", f"its {key_name} is empty")
+    if raw.count(b"{") + raw.count(b"[") > MAX_NESTING and cut_deep(raw, MAX_NESTING) != raw:
+        return SetAside(naming.server, local, f"it is nested more than {MAX_NESTING} levels deep")
     changed = _drop_nulls(fields)
     headers: tuple[ParamHeader, ...] = ()
     if kind == "tools":

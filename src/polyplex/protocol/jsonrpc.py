@@ -33,6 +33,7 @@ _ESCAPE: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
 )
 _INTEGER: Final = re.compile(rb'"?(-?\d{1,18})(?:\.\d*)?"?')
+_BRACKET: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _LONGEST_MENDED: Final = 1000
 _ID_HINT: Final = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.){0,256}"|-?\d{1,40})')
 
@@ -148,6 +149,23 @@ def check_text(frame: bytes) -> None:
 def mend_surrogates(frame: bytes) -> bytes:
     """The same JSON, of the same length, with U+FFFD for each escaped surrogate that has no partner."""
     return _ESCAPE.sub(lambda found: b"\\ufffd" if len(found[0]) == 6 else found[0], frame)
+
+
+def cut_deep(frame: bytes, depth: int) -> bytes:
+    """The same JSON with null for each array or object that lies below `depth` levels."""
+    level = start = 0
+    kept: list[bytes] = []
+    for found in _BRACKET.finditer(frame):
+        mark = found[0]
+        if mark in (b"{", b"["):
+            level += 1
+            if level == depth + 1:
+                kept += (frame[start : found.start()], NULL)
+        elif mark in (b"}", b"]"):
+            if level == depth + 1:
+                start = found.end()
+            level -= 1
+    return b"".join((*kept, frame[start:])) if kept else frame
 
 
 def _check_shape(message: Message, frame: bytes) -> None:

@@ -17,10 +17,11 @@ from polyplex.errors import (
     UpstreamTimeout,
     UpstreamUnavailable,
 )
+from polyplex.mux.entries import MAX_NESTING
 from polyplex.protocol import jsonrpc
 from polyplex.protocol.envelope import SUBSCRIPTION_KEY
 from polyplex.protocol.jsonrpc import Fields, Message
-from polyplex.protocol.revisions import ASK_METHODS, Era
+from polyplex.protocol.revisions import ASK_METHODS, LIST_METHODS, Era
 from polyplex.transports.body import BodyStream, stream_of
 from polyplex.transports.exchange import ClientTransport, Exchange, Reply
 
@@ -320,6 +321,9 @@ class Connection:
         if error.code != jsonrpc.PARSE_ERROR and frame.lstrip()[:1] == b"[" and self._batch(frame, hint):
             return
         identifier = jsonrpc.find_id(frame) if hint is None else hint.id
+        exchange = self.in_flight.get(identifier) if identifier is not None else None
+        if exchange is not None and exchange.method in LIST_METHODS and self._shallow(frame, hint):
+            return
         exchange = self.in_flight.pop(identifier, None) if identifier is not None else None
         if exchange is not None and (hint is not None or not _METHOD_HINT.search(frame, 0, 256)):
             exchange.fail(UpstreamLost(self.server, f"its answer cannot be read: {error}"))
@@ -327,6 +331,17 @@ class Connection:
             if exchange is not None:
                 self.in_flight[exchange.id] = exchange
             self._skip(frame)
+
+    def _shallow(self, frame: bytes, hint: Exchange | None) -> bool:
+        """A list with an entry that is nested too deeply must not lose the others: read what is not; False if none."""
+        try:
+            message = jsonrpc.decode(jsonrpc.cut_deep(frame, 2 * MAX_NESTING))
+        except RemoteProtocolError:
+            return False
+        if message.result is UNSET:
+            return False
+        self._response(message, hint)
+        return True
 
     def _skip(self, frame: bytes) -> None:
         """Log a line that is no message: the first ones, then ever fewer, as logging is what takes the time here."""

@@ -145,6 +145,15 @@ def test_an_entry_without_a_usable_key_is_set_aside(kind: str, raw: bytes) -> No
     set_aside(kind, raw.replace(b"name", KEY_OF[kind].encode()))
 
 
+@pytest.mark.parametrize(("levels", "fits"), [(97, True), (99, False), (900, False)])
+def test_an_entry_nested_too_deeply_is_set_aside(levels: int, fits: bool) -> None:
+    raw = f'{{"name":"t","inputSchema":{{"x":{"[" * levels}{"]" * levels}}},"y":"{"[" * 200}"}}'
+    if fits:
+        assert offered("tools", raw).local == "t"
+    else:
+        assert "nested" in set_aside("tools", raw).reason
+
+
 @pytest.mark.parametrize("number", ["1e400", "9" * 5000, "18446744073709551616"])
 def test_numbers_in_a_schema_are_carried_whatever_their_size(number: str) -> None:
     raw = f'{{"name":"t","inputSchema":{{"type":"object","properties":{{"n":{{"maximum":{number}}}}}}}}}'

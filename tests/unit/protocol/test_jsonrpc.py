@@ -414,3 +414,16 @@ def test_an_error_by_the_rules_keeps_its_bytes_and_a_mended_one_its_data() -> No
         "data": [1],
         "more": 2,
     }
+
+
+@pytest.mark.parametrize(
+    ("sent", "cut"),
+    [
+        (b'{"a":[1,[2,[3]],{"b":{}}],"c":1}', b'{"a":[1,null,null],"c":1}'),
+        (b'{"a":"[[[[","b":["]","\\"[[["]}', b'{"a":"[[[[","b":["]","\\"[[["]}'),
+        (b"[[[[", b"[[null"),
+        (b"1", b"1"),
+    ],
+)
+def test_what_is_nested_too_deeply_is_cut(sent: bytes, cut: bytes) -> None:
+    assert jsonrpc.cut_deep(sent, 2).startswith(cut)

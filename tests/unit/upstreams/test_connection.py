@@ -85,6 +85,17 @@ async def test_an_answer_with_an_empty_method_fails_at_once(method: bytes) -> No
         await within(exchange)
 
 
+async def test_a_list_with_a_deep_entry_keeps_the_others() -> None:
+    wire = Wire()
+    lists, call = begin(wire, "tools/list"), begin(wire)
+    deep = b"[" * 5000 + b"]" * 5000
+    for exchange in (lists, call):
+        wire.raw(b'{"jsonrpc":"2.0","id":%b,"result":{"tools":[{"name":"t"},%b]}}' % (exchange.id, deep))
+    assert ((await within(lists)).result or b"").startswith(b'{"tools":[{"name":"t"},[[')
+    with pytest.raises(UpstreamLost, match="nested too deeply"):
+        await within(call)
+
+
 async def test_only_the_first_answer_counts_and_answers_to_nothing_are_dropped() -> None:
     wire = Wire()
     exchange = begin(wire)
