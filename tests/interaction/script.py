@@ -36,7 +36,8 @@ CAPABILITIES: Json = {
 class Script:
     """Settings: `era` (legacy, modern or dual), `capabilities`, lists by member, `pageSize`, `ttlMs`, `cacheScope`,
     `silent` (methods that get no answer), `deadly` (methods that end the process), `broken` (method: result),
-    `refuse` (method: error), `refuseOnce` (the same, first time only), `late` (answer discover after initialize).
+    `refuse` (method: error), `refuseOnce` (the same, first time only), `late` (answer discover after initialize),
+    `slow` (method: the method whose coming lets it be answered).
     """
 
     def __init__(self, settings: Json, later: Callable[[float, Callable[[], None]], None], general: Send) -> None:
@@ -53,6 +54,8 @@ class Script:
         self.held: dict[str, list[tuple[Any, Send]]] = {}
         self.asked: dict[str, tuple[Any, Send]] = {}
         self.listens: dict[Any, tuple[Json, Send]] = {}
+        self.slow: dict[str, str] = dict(settings.get("slow", {}))
+        self.slowed: dict[str, list[Callable[[], None]]] = {}
         self.deaf = False
         self.modern = False
         self._late: Callable[[], None] | None = None
@@ -82,6 +85,12 @@ class Script:
                 self.held[key] = [each for each in held if each[0] != params.get("requestId")]
 
     def _request(self, method: str, params: Json, identifier: Any, send: Send) -> None:
+        for answer in self.slowed.pop(method, []):
+            answer()
+        if method in self.slow:
+            again = self.slow.pop(method)
+            self.slowed.setdefault(again, []).append(lambda: self._request(method, params, identifier, send))
+            return
         once = self.settings.get("refuseOnce", {})
         refusal = self.settings.get("refuse", {}).get(method)
         if method in once and method not in self._refused:

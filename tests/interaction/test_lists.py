@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from polyplex.gateway import views
-from polyplex.upstreams import lists
+from polyplex.upstreams import fetching, lists
 from tests.interaction.stage import Client, Json, RefusedError, Stage, eventually, stage
 
 
@@ -265,3 +265,33 @@ async def test_a_list_that_fails_is_told_of_and_not_remembered(tmp_path: Path) -
         servers_now: Any = on.gateway.health()[1]["servers"]
         assert [item["reason"] for item in servers_now["a"]["setAside"]] == ["tools/list failed: no [tools]"]
         assert not manifests(on)
+
+
+async def test_a_list_that_is_not_answered_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "LATE_SECONDS", 0.1)
+    servers: dict[str, Json] = {"a": {"silent": ["resources/list", "prompts/list"], "tools": tools("x")}}
+    async with stage(tmp_path, servers) as on:
+        await on.up("a")
+        client = await on.legacy()
+        assert await client.names() == ["a__x"]
+        servers_now: Any = on.gateway.health()[1]["servers"]
+        reasons = [item["reason"] for item in servers_now["a"]["setAside"]]
+        assert reasons == [
+            "resources/list has not been answered yet [resources]",
+            "prompts/list has not been answered yet [prompts]",
+        ]
+        assert not manifests(on), "what is not whole is not remembered"
+
+
+async def test_a_list_that_comes_late_joins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "LATE_SECONDS", 0.1)
+    servers: dict[str, Json] = {"a": {"slow": {"prompts/list": "tools/call"}, "prompts": [{"name": "p"}]}}
+    async with stage(tmp_path, servers) as on:
+        await on.up("a")
+        client = await on.legacy()
+        assert (await client.request("prompts/list", {}))["prompts"] == []
+        await client.call("a__echo")  # which lets it come
+        await client.until(lambda: client.notices("notifications/prompts/list_changed"))
+        (prompt,) = (await client.request("prompts/list", {}))["prompts"]
+        assert prompt["name"] == "a__p"
+        assert on.gateway.health()[1]["servers"]["a"].get("setAside", []) == []  # type: ignore[index]

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import msgspec
 
 from polyplex.config import ServerConfig
-from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError, UpstreamTimeout, UpstreamUnavailable
+from polyplex.errors import RpcError, UpstreamError, UpstreamTimeout, UpstreamUnavailable
 from polyplex.mux.entries import Entry, Naming, SetAside
 from polyplex.protocol.jsonrpc import encode_json
 from polyplex.protocol.revisions import LIST_METHODS, Era
@@ -17,9 +17,10 @@ from polyplex.transports.background import Background
 from polyplex.transports.exchange import Exchange, Reply
 from polyplex.upstreams.connection import Asking, Connection, Peer
 from polyplex.upstreams.dial import connect
+from polyplex.upstreams.fetching import Fetching
 from polyplex.upstreams.handshake import Identity
 from polyplex.upstreams.listening import Listening
-from polyplex.upstreams.lists import Listing, fetch_list, offers
+from polyplex.upstreams.lists import Listing
 from polyplex.upstreams.offers import Offers
 from polyplex.upstreams.patterns import Patterns
 from polyplex.upstreams.reconnect import FIRST_SECONDS, Backoff
@@ -125,6 +126,7 @@ class Upstream:
         self._expired = False
         self.tried = False
         self._background = Background()
+        self._fetching = Fetching(self.offers, self._store, lambda members: events.listed(self, members))
 
     def rekey(self, key: Key) -> None:
         """Serve another key from now on; a session that is opened later declares that key's capabilities."""
@@ -143,6 +145,7 @@ class Upstream:
         """Close the session for good."""
         self.state = State.STOPPED
         self._background.cancel()
+        self._fetching.late.cancel()
         for task in (self._task, self._refresh):
             if task is not None:
                 task.cancel()
@@ -392,24 +395,8 @@ class Upstream:
 
     # -- lists
     async def _fetch(self, members: frozenset[str]) -> None:
-        connection = self.connection
-        if connection is None:
-            return
-        methods = [method for method, member in LIST_METHODS.items() if member in members]
-        known = [method for method in methods if offers(connection, method)]
-        async with asyncio.TaskGroup() as group:
-            tasks = {method: group.create_task(self._fetch_one(connection, method)) for method in known}
-        for method in methods:
-            task = tasks.get(method)
-            self._store(LIST_METHODS[method], Listing([]) if task is None else task.result())
-        self._events.listed(self, members)
-
-    async def _fetch_one(self, connection: Connection, method: str) -> Listing:
-        try:
-            return await fetch_list(connection, method, self.identity)
-        except (UpstreamError, RpcError, RemoteProtocolError) as error:
-            log.warning("%s: %s failed: %s", self.config.name, method, error)
-            return self.listings.get(LIST_METHODS[method]) or Listing([], failure=f"{method} failed: {error}")
+        if self.connection is not None:
+            await self._fetching.fetch(self.connection, self.identity, members)
 
     def _store(self, member: str, listing: Listing) -> None:
         peer = self.peer
