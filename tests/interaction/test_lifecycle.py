@@ -48,6 +48,19 @@ async def test_the_death_of_a_server_fails_all_its_calls_and_no_other(tmp_path: 
         assert [len(answers) for answers in client.responses.values()] == [1] * len(client.responses)
 
 
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_call_under_way_at_the_end_of_its_session_names_its_server(tmp_path: Path, era: str) -> None:
+    async with stage(tmp_path, {"a": {"era": era}}) as on:
+        client = await up(on)
+        identifier = client.begin("a__hold")
+        await eventually(lambda: on.received("a", "tools/call"))
+        client.session.close("polyplex is stopping")
+        result = await client.response(identifier)
+        assert result["isError"] is True
+        assert "'a' was cancelled: polyplex is stopping" in text(result)
+        assert [len(answers) for answers in client.responses.values()] == [1] * len(client.responses)
+
+
 async def test_a_dead_server_fails_other_methods_with_an_error_that_names_it(tmp_path: Path) -> None:
     settings: Json = {"deadly": ["resources/read"], "resources": [{"uri": "x:1", "name": "x"}]}
     async with stage(tmp_path, {"a": settings}) as on:

@@ -370,12 +370,34 @@ async def test_a_failure_inside_is_an_answer(loop_factory: LoopFactory, caplog: 
         assert b"a mistake" not in response.body
 
 
-async def test_closing_cancels_what_is_under_way(loop_factory: LoopFactory) -> None:
+@pytest.mark.parametrize("method", ["tools/list", "initialize"])
+async def test_closing_cancels_what_is_under_way_and_says_so(loop_factory: LoopFactory, method: str) -> None:
     async with http_endpoint() as stage, stage.client() as client:
-        stage.gateway.on["tools/list"] = stage.gateway.wait
-        await client.send(*modern("tools/list"))
+        stage.gateway.on[method] = stage.gateway.wait
+        body, headers = modern(method) if method == "tools/list" else (initialize("2025-11-25"), None)
+        await client.send(body, headers)
         await until(lambda: stage.gateway.calls)
         stage.endpoint.stop_accepting()
         assert stage.endpoint.busy
         await stage.endpoint.close()
         assert stage.gateway.cancelled
+        error = json.loads((await client.connection.response()).body)["error"]
+        assert "polyplex is stopping" in error["message"]
+
+
+async def test_a_stream_ends_with_the_answer_that_says_why(loop_factory: LoopFactory) -> None:
+    async def chat(call: Call) -> Reply:
+        call.send(NOTE % 1)
+        try:
+            return await stage.gateway.wait(call)
+        finally:
+            call.send(NOTE % 2)
+
+    async with http_endpoint() as stage, stage.client() as client:
+        stage.gateway.on["tools/call"] = chat
+        await client.send(*modern("tools/call", name="a"))
+        await client.connection.head()
+        assert (await client.event())["frame"]["method"] == "notifications/progress"
+        await stage.endpoint.close()
+        (last,) = await client.events()
+        assert last["frame"]["result"]["isError"] is True

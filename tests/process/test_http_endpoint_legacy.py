@@ -141,6 +141,20 @@ async def test_a_cancelled_call_gets_no_response(loop_factory: LoopFactory) -> N
             assert progress(await one.events()) == []
 
 
+@pytest.mark.parametrize("why", ["the client ended the session", "polyplex is stopping"])
+async def test_a_call_under_way_at_the_end_is_answered_once(loop_factory: LoopFactory, why: str) -> None:
+    async with http_endpoint() as stage:
+        asking(stage.gateway, 1)
+        session = await stage.session(LATEST)
+        async with stage.client(session, LATEST) as one, stage.client(session, LATEST) as other:
+            await one.send(request("tools/call", 1))
+            await one.connection.head()
+            await (stage.endpoint.close() if "stopping" in why else other.send(None, None, "DELETE"))
+            _, note, answer = await one.events()
+            assert note["frame"]["method"] == "notifications/progress"
+            assert why in answer["frame"]["result"]["content"][0]["text"]
+
+
 async def test_a_client_that_leaves_does_not_cancel(loop_factory: LoopFactory) -> None:
     async with http_endpoint() as stage:
         asking(stage.gateway, 1)

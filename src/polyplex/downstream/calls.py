@@ -8,6 +8,7 @@ from typing import Any
 
 from polyplex.downstream.session import MAX_CALLS, Call, Gateway
 from polyplex.protocol import jsonrpc
+from polyplex.protocol.bridge.results import tool_failure
 from polyplex.protocol.revisions import ROUTED_METHODS
 from polyplex.transports.exchange import Exchange, Reply
 
@@ -49,6 +50,7 @@ class Running:
     _waiting: Exchange | None = None
     _begun = False
     _cancelled = False
+    _over = False
 
     def __init__(
         self,
@@ -81,6 +83,11 @@ class Running:
         elif self._waiting is not None:
             self._waiting.on_done = None
             self._step(asyncio.CancelledError())
+
+    def end(self, reason: str) -> None:
+        """Answer at once, and cancel what would have become the answer."""
+        self._finish(ended_reply(self._call, reason))
+        self.cancel()
 
     def _resume(self, exchange: Exchange) -> None:
         self._step(None)
@@ -117,12 +124,20 @@ class Running:
             self._finish(reply)
 
     def _finish(self, reply: Reply) -> None:
-        self._call.session.calls.pop(self._call.id, None)
-        self._answer(self._call, reply)
+        if self._is_first():
+            self._answer(self._call, reply)
 
     def _drop(self) -> None:
+        if self._is_first():
+            self._unanswered(self._call)
+
+    def _is_first(self) -> bool:
+        """Whether the call is over only now; `end` does not wait for the coroutine, which ends once more."""
+        if self._over:
+            return False
+        self._over = True
         self._call.session.calls.pop(self._call.id, None)
-        self._unanswered(self._call)
+        return True
 
     def _fail(self, failure: Exception) -> None:
         log.error("the request %s failed inside polyplex", self._call.method, exc_info=failure)
@@ -151,6 +166,16 @@ class _Rest:
                 awaited = step()
             except StopIteration as end:
                 return end.value
+
+
+def ended_reply(call: Call, reason: str) -> Reply:
+    """The answer to a call that is given up while it is under way: which server, and why."""
+    subject = "The request" if call.server is None else f"The request to the server {call.server!r}"
+    text = f"{subject} was cancelled: {reason}. Whether it took effect is unknown, so check before repeating it."
+    if call.method == "tools/call":
+        return Reply(result=tool_failure(text, call.session.era))
+    data = None if call.server is None else jsonrpc.encode_json({"server": call.server})
+    return Reply.failure(jsonrpc.INTERNAL_ERROR, text, data)
 
 
 def response_frame(call: Call, reply: Reply) -> bytes:

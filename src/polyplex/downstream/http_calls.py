@@ -61,8 +61,8 @@ class HttpCall:
         return not self._session_header and ("text/event-stream" in accept or "*/*" in accept)
 
     def send(self, frame: bytes) -> None:
-        """Write a frame before the response; a client that takes no event stream goes without."""
-        if self.accepts_events:
+        """Write a frame before the response, never after; a client that takes no event stream goes without."""
+        if self in self._active and self.accepts_events:
             self._write(jsonrpc.one_line(frame))
             self._since = self._loop.time()
 

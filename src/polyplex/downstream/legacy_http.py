@@ -8,7 +8,7 @@ from msgspec import UNSET
 from polyplex.downstream.calls import Batch, run_call
 from polyplex.downstream.event_log import GENERAL
 from polyplex.downstream.http_calls import RETRY_MS, HttpCall
-from polyplex.downstream.session import Call, Gateway, Session
+from polyplex.downstream.session import CLIENT_ENDED, STOPPING, Call, Gateway, Session
 from polyplex.errors import RemoteProtocolError
 from polyplex.protocol import jsonrpc
 from polyplex.protocol.jsonrpc import Message
@@ -49,7 +49,7 @@ class LegacyHttp:
             if stream is not None or session.calls:
                 session.last_used = now
             elif now - session.last_used > self._idle_seconds:
-                self._end(session)
+                self._end(session, "the session was idle")
 
     @property
     def busy(self) -> bool:
@@ -59,14 +59,14 @@ class LegacyHttp:
     def close(self) -> None:
         """End all sessions."""
         for session in list(self._sessions.values()):
-            self._end(session)
+            self._end(session, STOPPING)
 
-    def _end(self, session: Session) -> None:
+    def _end(self, session: Session, reason: str) -> None:
         self._sessions.pop(session.id, None)
         stream = self._streams.pop(session.id, None)
         if stream is not None:
             stream.end()
-        session.close()
+        session.close(reason)
         self._gateway.closed(session)
 
     def knows(self, identifier: str | None) -> bool:
@@ -114,7 +114,7 @@ class LegacyHttp:
         session = Session(Era.LEGACY, LATEST_LEGACY, http=True)
         header = b"Mcp-Session-Id: %b\r\n" % session.id.encode()
         http_call = HttpCall(request, self._active, self._loop, session, header)
-        call = Call(session, message, http_call.send)
+        http_call.call = call = Call(session, message, http_call.send)
 
         def answer(call: Call, reply: Reply) -> None:
             if reply.result is None:
@@ -231,7 +231,7 @@ class LegacyHttp:
         """End a session."""
         session = self._find(request)
         if session is not None:
-            self._end(session)
+            self._end(session, CLIENT_ENDED)
             request.respond(200)
 
 

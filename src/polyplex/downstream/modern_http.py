@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw
 
 from polyplex.downstream.calls import run_call
 from polyplex.downstream.http_calls import HttpCall
-from polyplex.downstream.session import Call, Gateway, Session
+from polyplex.downstream.session import STOPPING, Call, Gateway, Session
 from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.protocol import envelope, headers, jsonrpc
 from polyplex.protocol.jsonrpc import Fields, Message
@@ -28,10 +28,10 @@ class ModernHttp:
         self._revisions: dict[bytes, str] = {}
 
     def close(self) -> None:
-        """Cancel what is under way."""
+        """Cancel what is under way, with an answer that says so."""
         for http_call in list(self._active):
             if http_call.call is not None:
-                http_call.call.stop()
+                http_call.call.stop(STOPPING)
 
     def claims(self, request: Request, revision: str | None) -> bool:
         """True for requests of the modern era: by their header, or by the envelope in their body."""

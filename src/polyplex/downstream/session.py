@@ -20,6 +20,8 @@ from polyplex.transports.exchange import Reply
 log = logging.getLogger("polyplex.downstream")
 BACKLOG: Final = 64
 MAX_CALLS: Final = 1024
+STOPPING: Final = "polyplex is stopping"
+CLIENT_ENDED: Final = "the client ended the session"
 
 Send = Callable[[bytes], None]
 
@@ -45,6 +47,10 @@ class Cancellable(Protocol):
 
     def cancel(self) -> object:
         """Stop it."""
+        ...
+
+    def end(self, reason: str) -> object:
+        """Stop it with an answer that says why."""
         ...
 
 
@@ -142,11 +148,11 @@ class Session:
         if call is not None and call.method != "initialize":
             call.stop()
 
-    def close(self) -> None:
-        """End the session: calls under way are cancelled, asks fail."""
+    def close(self, reason: str | None = None) -> None:
+        """End the session: calls under way are cancelled, and answered where there is a `reason`; asks fail."""
         self.closed = True
         for call in list(self.calls.values()):
-            call.stop()
+            call.stop(reason)
         for future in list(self._asks.values()):
             if not future.done():
                 future.set_exception(RpcError(jsonrpc.INTERNAL_ERROR, "the client has gone"))
@@ -160,6 +166,7 @@ class Call:
     streamable = False
     suspend: Callable[[int], None] | None = None
     task: Cancellable | None = None
+    server: str | None = None
 
     def __init__(self, session: Session, message: Message, send: Send, headers: dict[str, str] | None = None) -> None:
         self.session = session
@@ -171,7 +178,11 @@ class Call:
         self.send = send
         self.headers = headers
 
-    def stop(self) -> None:
-        """Cancel the call: it gets no answer."""
-        if self.task is not None:
+    def stop(self, reason: str | None = None) -> None:
+        """Cancel the call: it gets no answer but the `reason`, where there is one."""
+        if self.task is None:
+            return
+        if reason is None:
             self.task.cancel()
+        else:
+            self.task.end(reason)

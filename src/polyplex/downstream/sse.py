@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 from msgspec import UNSET
 
 from polyplex.downstream.calls import Batch, response_frame, run_call, whole_reply
-from polyplex.downstream.session import Call, Gateway, Session
+from polyplex.downstream.session import STOPPING, Call, Gateway, Session
 from polyplex.errors import RemoteProtocolError
 from polyplex.protocol import jsonrpc
 from polyplex.protocol.jsonrpc import Message
@@ -70,12 +70,12 @@ class SseEndpoint:
     def close(self) -> None:
         """End all streams."""
         for client in list(self._clients.values()):
+            self._end(client, STOPPING)
             client.writer.end()
-            self._end(client)
 
-    def _end(self, client: _Client) -> None:
+    def _end(self, client: _Client, reason: str | None = None) -> None:
         if self._clients.pop(client.session.id, None) is not None:
-            client.session.close()
+            client.session.close(reason)
             self._gateway.closed(client.session)
 
     def open_stream(self, request: Request) -> None:

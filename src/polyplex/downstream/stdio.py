@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import UNSET
 
 from polyplex.downstream.calls import Batch, response_frame, response_parts, run_call, whole_reply
-from polyplex.downstream.session import Call, Gateway, Session
+from polyplex.downstream.session import STOPPING, Call, Gateway, Session
 from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.protocol import envelope, jsonrpc
 from polyplex.protocol.jsonrpc import Message
@@ -47,9 +47,9 @@ class StdioEndpoint:
         await self._ended.wait()
 
     async def close(self) -> None:
-        """End the sessions and flush what was written."""
+        """End the sessions, with an answer to each call under way, and flush what was written."""
         for session in (self._legacy, self._modern):
-            session.close()
+            session.close(STOPPING)
             self._gateway.closed(session)
         await self._transport.close()
 

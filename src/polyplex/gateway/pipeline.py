@@ -50,6 +50,7 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         except RpcError:  # a server that is still starting may be meant
             await core.pool.server_of(_subject(call.method, fields), client.binding)
             target = resolve(core.view(client).routes, call, fields)
+        call.server = target.server
         upstream = client.upstreams.get(target.server) or await core.upstream(client, target.server)
         connection = upstream.connection
         if connection is None or not connection.open:
@@ -176,10 +177,7 @@ def answer_failure(call: Call, error: Exception) -> Reply:
     text = explain(error)
     log.warning("%s of %r: %s", call.method, error.server, error.message)
     if call.method == "tools/call":
-        result = {"content": [{"type": "text", "text": text}], "isError": True}
-        if call.session.era is Era.MODERN:
-            result = {"resultType": "complete"} | result
-        return Reply(result=encode_json(result))
+        return Reply(result=results.tool_failure(text, call.session.era))
     return Reply.failure(INTERNAL_ERROR, text, encode_json({"server": error.server}))
 
 

@@ -4,7 +4,7 @@ import json
 import pytest
 from msgspec import Raw
 
-from polyplex.downstream.calls import Batch, gathered, response_frame, run_call, whole_reply
+from polyplex.downstream.calls import Batch, ended_reply, gathered, response_frame, run_call, whole_reply
 from polyplex.downstream.session import MAX_CALLS, Call, Session
 from polyplex.protocol.jsonrpc import Message
 from polyplex.protocol.revisions import Era
@@ -108,6 +108,44 @@ async def test_a_stopped_call_gets_no_answer(how: str, method: str, rounds: int)
     assert (on.frames, on.unanswered) == ([], [b"1"])
     assert not on.session.calls
     call.stop()
+
+
+@pytest.mark.parametrize("method", ["tools/call", "tools/list"])
+@pytest.mark.parametrize("how", ["never", "exchange", "task"])
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+async def test_a_call_that_is_ended_gets_one_answer_that_says_why(how: str, method: str, rounds: int) -> None:
+    on = Outcomes()
+    call = on.start(how, method=method)
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    answered = bool(on.frames)
+    call.stop("polyplex is stopping")
+    assert len(on.frames) == 1, "at once"
+    assert answered or "polyplex is stopping" in json.dumps(on.frames[0])
+    assert not on.session.calls
+    call.stop("polyplex is stopping")
+    call.stop()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (len(on.frames), on.unanswered) == (1, [])
+
+
+@pytest.mark.parametrize("server", [None, "docs"])
+@pytest.mark.parametrize("era", Era)
+def test_the_answer_of_a_call_that_is_ended(era: Era, server: str | None) -> None:
+    def reply(method: str) -> Reply:
+        call = Call(Session(era, "x", http=True), Message(id=Raw(b"1"), method=method), lambda frame: None)
+        call.server = server
+        return ended_reply(call, "why")
+
+    result = json.loads(reply("tools/call").result or b"")
+    error = json.loads(reply("tools/list").error or b"")
+    assert result["isError"] is True
+    assert result.get("resultType") == ("complete" if era is Era.MODERN else None)
+    assert (error["code"], error.get("data")) == (-32603, {"server": "docs"} if server else None)
+    for text in (result["content"][0]["text"], error["message"]):
+        assert ": why." in text
+        assert ("'docs'" in text) is bool(server)
 
 
 async def test_a_call_goes_on_in_the_moment_its_exchange_is_settled() -> None:

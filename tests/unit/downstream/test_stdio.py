@@ -173,11 +173,14 @@ async def test_frames_before_the_answer_and_questions(monkeypatch: pytest.Monkey
         assert (await on.line())["result"] == {"roots": []}
 
 
-async def test_closing_cancels_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_cancels_what_is_under_way_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async with stdio_endpoint(monkeypatch) as on:
         on.gateway.on["tools/list"] = on.gateway.wait
         on.say(request("tools/list"))
         await until(lambda: on.gateway.calls)
+        await on.close()
+        assert "polyplex is stopping" in (await on.line())["error"]["message"]
+        assert await on.reader.read() == b""
     assert on.gateway.cancelled
 
 

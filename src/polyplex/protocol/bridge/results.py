@@ -26,6 +26,14 @@ DEFAULT_TTL_MS: Final = 0
 _LEGACY_CODES: Final = {RESOURCE_NOT_FOUND: INVALID_PARAMS, URL_ELICITATION_REQUIRED: INTERNAL_ERROR}
 
 
+def tool_failure(text: str, era: Era) -> bytes:
+    """The result of a tool that failed, so that the model can act on it."""
+    result: dict[str, object] = {"content": [{"type": "text", "text": text}], "isError": True}
+    if era is Era.MODERN:
+        result = {"resultType": "complete"} | result
+    return encode_json(result)
+
+
 class _Content(msgspec.Struct):
     content: Raw | UnsetType = UNSET
     isError: Raw | UnsetType = UNSET
