@@ -9,6 +9,8 @@ PolyplexError
   UpstreamError            a server behind polyplex failed
     UpstreamUnavailable    it is not connected; nothing was sent
     UpstreamTimeout        it did not answer in time
+    UpstreamRefused        it will not carry the request out
+    UpstreamBusy           it does not take the request now; nothing ran
     UpstreamLost           the connection broke after the request had been sent
 """
 
@@ -73,6 +75,10 @@ class UpstreamTimeout(UpstreamError):
 
 class UpstreamRefused(UpstreamError):
     """The server answered that it will not carry the request out; sending it again would not help."""
+
+
+class UpstreamBusy(UpstreamError):
+    """The server answered that it does not take the request now; nothing ran, and it may be sent again later."""
 
 
 class UpstreamLost(UpstreamError):

@@ -83,7 +83,9 @@ async def test_a_ca_file_that_is_missing_is_named(loop_factory: LoopFactory) -> 
         ("403 Forbidden", b"<b>", "text/html", "UpstreamRefused: docs: the server answered HTTP 403; it wants cred"),
         ("404 Not Found", b"", "text/plain", "UpstreamRefused: docs: the server answered HTTP 404"),
         ("405 Method Not Allowed", b"", "text/plain", "UpstreamRefused: docs: the server answered HTTP 405"),
-        ("429 Too Many Requests", b"slow", "text/plain", "UpstreamRefused: docs: the server answered HTTP 429 (slow)"),
+        ("429 Too Many Requests", b"slow", "text/plain", "UpstreamBusy: docs: the server answered HTTP 429 (slow)"),
+        ("408 Request Timeout", b"", "text/plain", "UpstreamBusy: docs: the server answered HTTP 408"),
+        ("425 Too Early", b"", "text/plain", "UpstreamBusy: docs: the server answered HTTP 425"),
         ("500 Oops", b"", "text/plain", "UpstreamLost: docs: the server answered HTTP 500"),
         ("502 Bad Gateway", b"<html>", "text/html", "UpstreamLost: docs: the server answered HTTP 502"),
         ("503 Busy", b"later", "text/plain", "UpstreamLost: docs: the server answered HTTP 503 (later)"),
@@ -101,6 +103,15 @@ async def test_failures_are_told_apart(
     location = "Location: http://b/new\r\n" if status[:3] == "307" else "Location: /new\r\n"
     async with upstream(answering(body, status, kind, location)) as on:
         assert (await on.failure()).startswith(failure)
+
+
+@pytest.mark.parametrize(("wait", "said"), [("7", "; it asks to wait 7 s"), ("Wed, 21 Oct 2026 07:28:00 GMT", "")])
+@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Busy"])
+async def test_the_time_that_a_server_asks_for_is_told(
+    loop_factory: LoopFactory, status: str, wait: str, said: str
+) -> None:
+    async with upstream(answering(b"", status, "text/plain", f"Retry-After: {wait}\r\n")) as on:
+        assert (await on.failure()).endswith(f"the server answered HTTP {status[:3]}{said}")
 
 
 async def test_a_server_that_cannot_be_reached_is_unavailable(loop_factory: LoopFactory) -> None:

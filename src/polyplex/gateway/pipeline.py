@@ -10,6 +10,7 @@ from polyplex.downstream.session import Call
 from polyplex.errors import (
     RemoteProtocolError,
     RpcError,
+    UpstreamBusy,
     UpstreamError,
     UpstreamLost,
     UpstreamRefused,
@@ -196,4 +197,6 @@ def explain(error: UpstreamError) -> str:
         )
     if isinstance(error, UpstreamRefused):
         return f"{server} refused the request: {error.message}. Sending it again will not help."
+    if isinstance(error, UpstreamBusy):
+        return f"{server} does not take the request now: {error.message}. Nothing ran; try again later."
     return f"{server} is not available: {error.message}. Nothing was sent; polyplex keeps trying to connect."

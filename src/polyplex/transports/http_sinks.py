@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from polyplex.errors import RemoteProtocolError, UpstreamRefused
+from polyplex.errors import RemoteProtocolError, UpstreamBusy, UpstreamRefused
 from polyplex.protocol.sse import SseDecoder, SseEvent
 from polyplex.transports.body import BodyStream
 from polyplex.transports.exchange import MAX_MESSAGE_BYTES, Exchange, Receiver
@@ -20,6 +20,7 @@ LINGER_SECONDS: Final = 5.0
 LEAST_RETRY_SECONDS: Final = 0.05
 MOST_RETRY_SECONDS: Final = 60.0
 _USUAL: Final = frozenset({b"application/json", b"text/event-stream", b""})
+_NOT_NOW: Final = frozenset({408, 425, 429})
 _SESSION_WORDS: Final = re.compile(rb"session", re.IGNORECASE)
 _RESULT_START: Final = b'{"jsonrpc":"2.0","id":%b,"result":'
 
@@ -28,6 +29,11 @@ def media_type(headers: dict[bytes, bytes]) -> bytes:
     """The media type without parameters, lower case."""
     kind = headers.get(b"content-type", b"")
     return kind if kind in _USUAL else kind.partition(b";")[0].strip().lower()
+
+
+def refused(server: str, status: int, reason: str) -> UpstreamBusy | UpstreamRefused:
+    """The failure that a status below 500 means."""
+    return (UpstreamBusy if status in _NOT_NOW else UpstreamRefused)(server, reason)
 
 
 Inflate = Callable[[bytes], bytes]
@@ -283,7 +289,7 @@ class PostSink(ResponseSink):
         elif self._is_answer(body, exchange):
             self.client.receiver.received(body, exchange)
         elif status < 500:
-            self.client.receiver.failed(exchange, UpstreamRefused(self.client.server, self._refusal(body)))
+            self.client.receiver.failed(exchange, refused(self.client.server, status, self._refusal(body)))
         else:
             self.client.lost(exchange, self._refusal(body), sent=True)
 
@@ -339,6 +345,9 @@ class PostSink(ResponseSink):
             hint = "; it wants credentials: set headers.Authorization for this server"
         elif status in (301, 302, 303, 307, 308):
             hint = f"; it moved to {self._headers.get(b'location', b'?').decode('latin-1')}: change url"
+        wait = self._headers.get(b"retry-after", b"")
+        if wait.isdigit() and len(wait) < 8:
+            hint += f"; it asks to wait {int(wait)} s"
         return f"the server answered HTTP {status}{f' ({text})' if text else ''}{hint}"
 
     def on_failure(self, error: HttpFailure) -> None:

@@ -3,11 +3,11 @@
 import asyncio
 from typing import Final
 
-from polyplex.errors import RemoteProtocolError, UpstreamLost, UpstreamRefused, UpstreamUnavailable
+from polyplex.errors import RemoteProtocolError, UpstreamLost, UpstreamUnavailable
 from polyplex.protocol.sse import SseDecoder
 from polyplex.transports.exchange import MAX_MESSAGE_BYTES, Exchange, Receiver
 from polyplex.transports.http_client import Connection, HttpFailure, HttpPool
-from polyplex.transports.http_sinks import inflater, media_type
+from polyplex.transports.http_sinks import inflater, media_type, refused
 from polyplex.transports.origins import host_header, request_path, within_origin
 from polyplex.transports.proxy import route_for
 from polyplex.transports.streamable_http import HttpEndpoint, configured_headers, tls_context
@@ -182,7 +182,7 @@ class _Post:
         """Part of the sink interface."""
         if not 200 <= self._status < 300 and self._exchange is not None:
             reason = f"the server answered HTTP {self._status} to the message"
-            self._client.receiver.failed(self._exchange, UpstreamRefused(self._client.server, reason))
+            self._client.receiver.failed(self._exchange, refused(self._client.server, self._status, reason))
 
     def on_body(self, body: bytes | bytearray) -> None:
         """Part of the sink interface."""

@@ -8,6 +8,7 @@ from polyplex.downstream.session import Call, Session
 from polyplex.errors import (
     RemoteProtocolError,
     RpcError,
+    UpstreamBusy,
     UpstreamError,
     UpstreamLost,
     UpstreamRefused,
@@ -31,6 +32,7 @@ FAILURES: list[tuple[type[UpstreamError], tuple[str, ...]]] = [
     (UpstreamTimeout, ("did not answer in time", "unknown", "timeoutSeconds")),
     (UpstreamLost, ("failed during the request", "unknown", "reconnects")),
     (UpstreamRefused, ("refused", "will not help")),
+    (UpstreamBusy, ("does not take the request now", "Nothing ran", "try again")),
 ]
 
 
