@@ -22,7 +22,7 @@ MOST_RETRY_SECONDS: Final = 60.0
 _USUAL: Final = frozenset({b"application/json", b"text/event-stream", b""})
 _NOT_NOW: Final = frozenset({408, 425, 429})
 _SESSION_WORDS: Final = re.compile(rb"session", re.IGNORECASE)
-_RESULT_START: Final = b'{"jsonrpc":"2.0","id":%b,"result":'
+_RESULT_START: Final = b'{"jsonrpc":"2.0","id":%b,"result":{'
 
 
 def media_type(headers: dict[bytes, bytes]) -> bytes:
@@ -251,9 +251,10 @@ class PostSink(ResponseSink):
         if not first.startswith(prefix) or self.connection is None:
             self._body += data
             return
-        head = memoryview(first)[len(prefix) :]
+        start = len(prefix) - 1  # the brace belongs to the result
+        head = memoryview(first)[start:]
         self._body = bytearray()
-        length = int(self._headers[b"content-length"]) - len(prefix)
+        length = int(self._headers[b"content-length"]) - start
         self._stream = BodyStream(self.connection, head, length)
         self.client.ended(exchange)  # from here on whoever has the stream ends it
         self.client.receiver.streamed(self._stream, exchange)
