@@ -3,6 +3,7 @@
 import asyncio
 import logging
 
+import msgspec
 from msgspec import Raw
 
 from polyplex.downstream.calls import gathered
@@ -19,6 +20,7 @@ from polyplex.errors import (
 from polyplex.gateway import rounds
 from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
+from polyplex.mux.entries import Naming
 from polyplex.mux.rewrite import rewrite_result
 from polyplex.mux.router import Routes, Target
 from polyplex.protocol import headers as mirrored
@@ -73,8 +75,7 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         if reply.result is None:
             error = reply.error or error_object(INTERNAL_ERROR, "no answer")
             return Reply(error=results.error_for(call.method, error, era, client.binding.era, _uri(fields)))
-        result = results.result_for(call.method, reply.result, era, client.binding.era)
-        reply.result = rewrite_result(call.method, result, upstream.naming)
+        reply.result = finish(call, reply.result, era, upstream.naming)
         return reply
     except (RpcError, RemoteProtocolError, UpstreamError) as error:
         return answer_failure(call, error)
@@ -165,6 +166,14 @@ def localise(method: str, fields: Fields, local: str) -> Fields:
         return fields | {"ref": Raw(encode_json(reference | {key: Raw(encode_json(local))}))}
     key = "uri" if method == "resources/read" else "name"
     return fields if decode_text(fields[key]) == local else fields | {key: Raw(encode_json(local))}
+
+
+def finish(call: Call, result: bytes, era: Era, naming: Naming) -> bytes:
+    """A server's result in the shape of the client's era, with public URIs. Raises `UpstreamLost` for what is none."""
+    try:
+        return rewrite_result(call.method, results.result_for(call.method, result, era, call.session.era), naming)
+    except (RemoteProtocolError, msgspec.DecodeError, RecursionError) as error:
+        raise UpstreamLost(naming.server, f"its result for {call.method} is not usable: {error}") from None
 
 
 def answer_failure(call: Call, error: Exception) -> Reply:

@@ -68,7 +68,7 @@ async def answered(call: Call, client: Client, upstream: Upstream, outgoing: Out
 def _read(upstream: Upstream, result: bytes) -> _InputRequired:
     try:
         wanted = _decode(result)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise RpcError(INTERNAL_ERROR, f"{upstream.config.name!r} asks for input in no usable form: {error}") from None
     if len(wanted.inputRequests) > MAX_QUESTIONS:
         raise RpcError(INTERNAL_ERROR, f"{upstream.config.name!r} asks {len(wanted.inputRequests)} questions at once")

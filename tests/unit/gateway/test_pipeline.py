@@ -1,5 +1,6 @@
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from msgspec import Raw
@@ -15,11 +16,13 @@ from polyplex.errors import (
     UpstreamTimeout,
     UpstreamUnavailable,
 )
-from polyplex.gateway.pipeline import answer_failure, localise, resolve
+from polyplex.gateway import rounds
+from polyplex.gateway.pipeline import answer_failure, finish, localise, resolve
 from polyplex.mux.entries import KEY_OF, Entry, Naming, read_entry
 from polyplex.mux.router import Routes
 from polyplex.protocol.jsonrpc import Message, decode_fields
 from polyplex.protocol.revisions import Era
+from polyplex.upstreams.upstream import Upstream
 
 
 def call_of(method: str, era: Era = Era.LEGACY, headers: dict[str, str] | None = None) -> Call:
@@ -57,6 +60,21 @@ def test_elsewhere_it_is_an_error_with_the_server_in_its_data(method: str) -> No
     error = json.loads(reply.error or b"")
     assert (error["code"], error["data"]) == (-32603, {"server": "docs"})
     assert "'docs'" in error["message"]
+
+
+@pytest.mark.parametrize("method", ["tools/call", "resources/read"])
+@pytest.mark.parametrize(
+    "result", [b'{"contents":%b}' % (b"[" * 100_000 + b"]" * 100_000), b'{"contents":[1,}', b"[]"], ids=len
+)
+def test_a_result_that_cannot_be_read_is_a_failure_of_its_server(method: str, result: bytes) -> None:
+    with pytest.raises(UpstreamLost, match=f"docs: its result for {method} is not usable: "):
+        finish(call_of(method), result, Era.MODERN, Naming("docs", "docs", True))
+
+
+def test_questions_nested_too_deeply_are_a_failure_that_names_the_server() -> None:
+    upstream = cast("Upstream", SimpleNamespace(config=SimpleNamespace(name="docs")))
+    with pytest.raises(RpcError, match="'docs' asks for input in no usable form"):
+        rounds._read(upstream, b'{"x":%b}' % (b"[" * 100_000 + b"]" * 100_000))
 
 
 def test_protocol_failures_stay_errors_and_others_are_not_hidden() -> None:
