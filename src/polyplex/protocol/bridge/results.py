@@ -58,9 +58,9 @@ def mend_tool_result(result: bytes) -> bytes:
     if result.startswith(_USUAL_START) and b'"isError":null' not in result[-256:]:
         return result
     content = _decode_content(result)
-    if content.resultType is not UNSET and bytes(content.resultType) != b'"complete"':
+    if content.resultType is not UNSET and _beginning(content.resultType) != b'"complete"':
         return result
-    usable = content.content is not UNSET and bytes(content.content)[:1] == b"["
+    usable = content.content is not UNSET and _beginning(content.content).startswith(b"[")
     nulls = [name for name in ("isError", "structuredContent") if _is_null(getattr(content, name))]
     if usable and not nulls:
         return result
@@ -69,7 +69,12 @@ def mend_tool_result(result: bytes) -> bytes:
 
 
 def _is_null(value: Raw | UnsetType) -> bool:
-    return value is not UNSET and bytes(value) == b"null"
+    return value is not UNSET and _beginning(value) == b"null"
+
+
+def _beginning(value: Raw) -> bytes:
+    """The first bytes of a member that may be large: `bytes` of it would be a copy of all."""
+    return bytes(memoryview(value)[:16])
 
 
 def finish(method: str, fields: Fields, ttl_ms: int = DEFAULT_TTL_MS, scope: str = "private") -> bytes:
