@@ -6,6 +6,9 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
 
 from client import HttpClient, ready
 from processes import BenchError, free_port, log_tail, private_environment, say, start, stop
@@ -60,3 +63,9 @@ class Verdict:
         self.met &= good
         self.rows.append({"name": name, "value": value, "limit": limit, "unit": unit, "met": good})
         say(f"{'met' if good else 'MISSED':>7}  {value:,.2f} {unit} (at most {limit:,.2f})  {name}")
+
+    def conclude(self, path: str | None) -> int:
+        """Write all figures to `path` where there is one; returns the exit status."""
+        if path:
+            Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(self.rows)))
+        return 0 if self.met else 1

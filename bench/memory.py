@@ -6,9 +6,6 @@ import resource
 import statistics
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-
-import msgspec
 
 from client import HttpClient, Refused, StdioClient, WrongAnswer, ready, text_of, until_listed
 from configs import http_server, stdio_server, write_config
@@ -173,9 +170,7 @@ def main() -> int:
     except (BenchError, Refused, WrongAnswer, TimeoutError, OSError) as error:
         say(f"failed: {error!r}")
         return 1
-    if arguments.json:
-        Path(arguments.json).write_bytes(msgspec.json.format(msgspec.json.encode(verdict.rows)))
-    return 0 if verdict.met else 1
+    return verdict.conclude(arguments.json)
 
 
 if __name__ == "__main__":

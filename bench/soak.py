@@ -14,9 +14,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
-import msgspec
 import uvloop
 
 from client import Refused, WrongAnswer
@@ -167,9 +165,7 @@ def main() -> int:
     except (BenchError, Refused, WrongAnswer, OSError) as error:
         say(f"failed: {error!r}\n{log_tail('soak')}")
         return 1
-    if arguments.json:
-        Path(arguments.json).write_bytes(msgspec.json.format(msgspec.json.encode(verdict.rows)))
-    return 0 if verdict.met else 1
+    return verdict.conclude(arguments.json)
 
 
 if __name__ == "__main__":

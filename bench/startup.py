@@ -8,9 +8,6 @@ import argparse
 import asyncio
 import sys
 import time
-from pathlib import Path
-
-import msgspec
 
 from client import HttpClient, Refused, StdioClient, WrongAnswer, text_of
 from configs import stdio_server, write_config
@@ -125,9 +122,7 @@ def main() -> int:
     except (BenchError, Refused, WrongAnswer, OSError) as error:
         say(f"failed: {error!r}")
         return 1
-    if arguments.json:
-        Path(arguments.json).write_bytes(msgspec.json.format(msgspec.json.encode(verdict.rows)))
-    return 0 if verdict.met else 1
+    return verdict.conclude(arguments.json)
 
 
 if __name__ == "__main__":
