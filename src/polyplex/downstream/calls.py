@@ -1,4 +1,4 @@
-"""Running calls: one task each, exactly one answer each."""
+"""Running calls: exactly one answer each, and a task only for those that await more than a server."""
 
 import asyncio
 import logging
