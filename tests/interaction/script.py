@@ -22,7 +22,7 @@ LISTS = {
 }
 TOOLS = (
     "echo", "journal", "hold", "release", "die", "hang", "ask", "post", "progress", "log", "notify", "change", "update",
-    "fail", "error", "result", "delay", "noise", "pid", "rounds",
+    "fail", "error", "result", "delay", "noise", "pid", "rounds", "asks",
 )  # fmt: skip
 CAPABILITIES: Json = {
     "tools": {"listChanged": True},
@@ -37,7 +37,7 @@ class Script:
     """Settings: `era` (legacy, modern or dual), `capabilities`, lists by member, `pageSize`, `ttlMs`, `cacheScope`,
     `silent` (methods that get no answer), `deadly` (methods that end the process), `broken` (method: result),
     `refuse` (method: error), `refuseOnce` (the same, first time only), `late` (answer discover after initialize),
-    `slow` (method: the method whose coming lets it be answered).
+    `slow` (method: the method whose coming lets it be answered), `asking` (method: questions to ask before).
     """
 
     def __init__(self, settings: Json, later: Callable[[float, Callable[[], None]], None], general: Send) -> None:
@@ -60,6 +60,8 @@ class Script:
         self.modern = False
         self._late: Callable[[], None] | None = None
         self._refused: set[str] = set()
+        self.going_on: dict[str, Callable[[Any], None]] = {}
+        self.asks = self.runs = 0
         self._pages = 0
 
     # -- in
@@ -157,6 +159,13 @@ class Script:
         self.answer(identifier, result, send, method)
 
     def _other(self, method: str, params: Json, identifier: Any, send: Send) -> None:
+        questions = self.settings.get("asking", {}).get(method)
+        if questions:
+            self._ask_all(questions, 1, [], None, lambda told: self._plain(method, params, identifier, send), send)
+        else:
+            self._plain(method, params, identifier, send)
+
+    def _plain(self, method: str, params: Json, identifier: Any, send: Send) -> None:
         if method == "subscriptions/listen":
             self._listen(params, identifier, send)
         elif method == "prompts/get":
@@ -217,6 +226,10 @@ class Script:
             self.notify(method, params, self.general)
 
     def _answered(self, message: Json) -> None:
+        go_on = self.going_on.pop(message["id"], None)
+        if go_on is not None:
+            go_on(message.get("result", message.get("error")))
+            return
         identifier, send = self.asked.pop(message["id"], (None, None))
         if send is not None:
             answer = {key: message[key] for key in ("result", "error") if key in message}
@@ -257,6 +270,48 @@ class Script:
 
     def tool_ask(self, given: Json, params: Json, identifier: Any, send: Send) -> None:
         self._ask(given, identifier, send, send)
+
+    def tool_asks(self, given: Json, params: Json, identifier: Any, send: Send) -> None:
+        """Asks all `questions` at once, `rounds` times over; with `then`, is held afterwards under that key."""
+        token = params.get("_meta", {}).get("progressToken")
+        self.runs += 1
+
+        def done(told: list[Any]) -> None:
+            if "then" in given:
+                self.held.setdefault(given["then"], []).append((identifier, send))
+                return
+            self.text(identifier, {"runs": self.runs, "told": told}, send)
+
+        self._ask_all(given["questions"], given.get("rounds", 1), [], token, done, send)
+
+    def _ask_all(
+        self,
+        questions: list[Json],
+        rounds: int,
+        told: list[Any],
+        token: Any,
+        done: Callable[[list[Any]], None],
+        send: Send,
+    ) -> None:
+        if not rounds:
+            done(told)
+            return
+        answers: list[Any] = [None] * len(questions)
+        missing = set(range(len(questions)))
+
+        def answered(number: int, answer: Any) -> None:
+            answers[number] = answer
+            missing.discard(number)
+            if token is not None:
+                self.notify("notifications/progress", {"progressToken": token, "progress": len(told) + 1}, send)
+            if not missing:
+                self._ask_all(questions, rounds - 1, [*told, answers], token, done, send)
+
+        for number, question in enumerate(questions):
+            self.asks += 1
+            key = f"asks-{self.asks}"
+            self.going_on[key] = lambda answer, number=number: answered(number, answer)
+            send({"jsonrpc": "2.0", "id": key, "method": question["method"], "params": question.get("params", {})})
 
     def tool_rounds(self, given: Json, params: Json, identifier: Any, send: Send) -> None:
         """Wants input in as many rounds as given (2026-07-28), then tells what it was told in the last."""

@@ -40,7 +40,7 @@ async def test_a_client_without_the_ability_is_never_asked_and_it_is_never_claim
 ) -> None:
     async with stage(tmp_path, {"a": {"era": "legacy"}}) as on:
         able = await on.legacy(capabilities, **{NAMES[method]: lambda params: answer})
-        unable, modern = await on.legacy(), on.modern(capabilities)
+        unable, modern = await on.legacy(), on.modern()
         for client in (unable, modern):
             reply = await client.value("a__ask", method=method)
             assert reply["error"]["code"] in (-32600, -32601)

@@ -71,9 +71,9 @@ async def _call(config: Config, name: str, arguments: dict[str, Any], terminal: 
         names = [tool["name"] for tool in await multiplexer.list_tools()]
         if name not in names:
             failed = any(outcome.reason is not None for outcome in outcomes)
-            collisions = multiplexer.gateway.core.view(multiplexer.gateway.core.modern).routes.tools.collisions.get(
-                name
-            )
+            collisions = multiplexer.gateway.core.view(
+                multiplexer.gateway.core.modern.plain
+            ).routes.tools.collisions.get(name)
             _complain(terminal, _unknown(name, names, failed, collisions))
             return 1 if failed else 2
 

@@ -47,7 +47,7 @@ async def started(
 
 def routes(gateway: Gateway) -> Routes:
     """Everything that is offered, whoever the client is."""
-    return gateway.core.view(gateway.core.modern).routes
+    return gateway.core.view(gateway.core.modern.plain).routes
 
 
 async def _roots(params: dict[str, Any]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ async def _tools(config: Config, terminal: Terminal) -> tuple[Sequence[Mapping[s
             if outcome.reason is not None and remembered:
                 terminal.say(f"         {count(remembered, 'tool')} of {outcome.name} are listed as last seen")
         for name, servers in multiplexer.gateway.core.view(
-            multiplexer.gateway.core.modern
+            multiplexer.gateway.core.modern.plain
         ).routes.tools.collisions.items():
             terminal.tell("warning", f"{name} is left out: {' and '.join(servers)} have it", "yellow")
         return found, outcomes

@@ -103,6 +103,16 @@ class ParkedOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     ttl_seconds: Annotated[
         Seconds, Meta(description="How long a legacy server's question waits for a modern client's retry.")
     ] = 600.0
+    keys: Annotated[
+        tuple[Annotated[str, Meta(min_length=16)], ...],
+        Meta(
+            description="Secrets that seal what a client brings back; the first seals, all open. Replicas need the "
+            "same ones. Without any, keys are made and kept in the state folder."
+        ),
+    ] = ()
+
+    def __repr__(self) -> str:
+        return f"ParkedOptions(ttl_seconds={self.ttl_seconds!r}, keys=<{len(self.keys)} hidden>)"
 
 
 class GuardOptions(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -35,7 +35,6 @@ UNBUILT = (
     Unbuilt(("payloads", "store"), lambda value: value is not None, "large results stay whole"),
     Unbuilt(("payloads", "inlineLimitBytes"), lambda value: 0 < (value or 0) < UNREACHED, "large results stay whole"),
     Unbuilt(("results", "maxTokens"), lambda value: 0 < (value or 0) < UNREACHED, "results are not truncated"),
-    Unbuilt(("parked", "ttlSeconds"), lambda value: value != 600, "questions of legacy servers are not parked"),
     Unbuilt(("state",), lambda value: str(value).startswith("redis"), "state is not shared between replicas"),
 )
 

@@ -89,6 +89,22 @@ class Running:
         self._finish(ended_reply(self._call, reason))
         self.cancel()
 
+    def park(self, reply: Reply, finished: Callable[[Reply | None], None]) -> None:
+        """Answer the client now, and go on; what would have been the answer goes to `finished`.
+
+        From now on the client's stream has nothing to do with the call: that it closes cancels nothing.
+        """
+        call, answer = self._call, self._answer
+        self._forget()
+        call.task = None
+        self._answer, self._unanswered = _parked(finished)
+        answer(call, reply)
+
+    def _forget(self) -> None:
+        calls = self._call.session.calls
+        if calls.get(self._call.id) is self._call:
+            del calls[self._call.id]
+
     def _resume(self, exchange: Exchange) -> None:
         self._step(None)
 
@@ -136,12 +152,24 @@ class Running:
         if self._over:
             return False
         self._over = True
-        self._call.session.calls.pop(self._call.id, None)
+        self._forget()
         return True
 
     def _fail(self, failure: Exception) -> None:
         log.error("the request %s failed inside polyplex", self._call.method, exc_info=failure)
         self._finish(Reply.failure(jsonrpc.INTERNAL_ERROR, "polyplex failed; its log says more"))
+
+
+def _parked(finished: Callable[[Reply | None], None]) -> tuple[Answer, Callable[[Call], None]]:
+    """The two ends of a parked call."""
+
+    def answer(call: Call, reply: Reply) -> None:
+        finished(reply)
+
+    def unanswered(call: Call) -> None:
+        finished(None)
+
+    return answer, unanswered
 
 
 class _Rest:

@@ -53,6 +53,10 @@ class Cancellable(Protocol):
         """Stop it with an answer that says why."""
         ...
 
+    def park(self, reply: Reply, finished: Callable[[Reply | None], None]) -> None:
+        """Answer the client now, and go on; what would have been the answer goes to `finished`, None for none."""
+        ...
+
 
 class Session:
     """One client: a legacy session, or for a modern client what one request tells of it.
@@ -167,6 +171,7 @@ class Call:
     suspend: Callable[[int], None] | None = None
     task: Cancellable | None = None
     server: str | None = None
+    visits = 0
 
     def __init__(self, session: Session, message: Message, send: Send, headers: dict[str, str] | None = None) -> None:
         self.session = session

@@ -58,6 +58,8 @@ class Gateway:
         """The end is near: streams that would stay open are ended gracefully."""
         self.draining = True
         self.listens.close()
+        self.core.parking.close()
+        self.core.modern.close()
 
     async def stop(self) -> None:
         """Close everything; no child process is left afterwards."""
@@ -68,7 +70,10 @@ class Gateway:
     def handle(self, call: Call) -> Coroutine[Any, Any, Reply]:
         """Answer a request. Never raises but for cancellation."""
         if call.method in ROUTED_METHODS:
-            return pipeline.answer(self.core, call, self._client(call))
+            try:
+                return pipeline.answer(self.core, call, self._client(call))
+            except RpcError as error:
+                return _refusal(call, error)
         return self._answer(call)
 
     async def _answer(self, call: Call) -> Reply:
@@ -88,11 +93,11 @@ class Gateway:
             if call.params is not None and _LOG_MARK in call.params:
                 session.log_level = log_level(call.params)
             self.start()
-            return self.core.modern
+            return self.core.modern.find(call)
         client: Client | None = session.context
         if client is None and call.method not in ("initialize", "ping"):
             client = self.welcome(session)
-        return client or self.core.modern
+        return client or self.core.modern.plain
 
     def welcome(self, session: Session) -> Client:
         """A legacy session begins: its capabilities are known now."""
@@ -152,7 +157,7 @@ class Gateway:
     def ended(self, upstream: Upstream) -> None:
         """An upstream has been stopped for good."""
         self.core.views.changed()
-        for client in (*self.core.clients.values(), self.core.modern):
+        for client in self.core.everybody():
             for server in [name for name, other in client.upstreams.items() if other is upstream]:
                 del client.upstreams[server]
 
@@ -162,3 +167,7 @@ class Gateway:
         servers = {name: server.report() for name, server in self.core.pool.servers.items()}
         ready = not self.draining and all(server.tried for server in self.core.pool.servers.values())
         return ready, {"ready": ready, "servers": servers, "sessions": len(self.core.clients)}
+
+
+async def _refusal(call: Call, error: RpcError) -> Reply:
+    return pipeline.answer_failure(call, error)

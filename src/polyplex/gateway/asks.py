@@ -11,7 +11,7 @@ from msgspec import Raw
 from polyplex.downstream.session import Call, Send, Session
 from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.gateway.client import Client, call_of
-from polyplex.gateway.core import Core
+from polyplex.gateway.core import Core, calls_on
 from polyplex.protocol.bridge.requests import read_meta, with_meta
 from polyplex.protocol.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, decode_fields, decode_text, encode_json
 from polyplex.protocol.revisions import ASK_METHODS, Era
@@ -37,7 +37,12 @@ class Asks:
 
         Raises `RpcError` where there is not exactly one, or it cannot answer.
         """
-        client, call = self._attribute(upstream, exchange, method)
+        call = None if exchange is None else call_of(exchange.context)
+        if call is None:
+            call = self._only_call(upstream, method)
+        if call is not None and call.session.era is Era.MODERN:
+            return self._core.parking.ask(upstream, exchange, call, self._core.modern.find(call), method, params)
+        client = self._client(upstream, call, method)
         capability = ASK_METHODS[method]
         if not client.can(capability):
             raise RpcError(METHOD_NOT_FOUND, f"the client does not support {capability}")
@@ -79,32 +84,27 @@ class Asks:
         if known is not None and connection is not None:
             connection.notify("notifications/progress", encode_json(fields | {"progressToken": Raw(known[1])}))
 
-    def _attribute(self, upstream: Upstream, exchange: Exchange | None, method: str) -> tuple[Client, Call | None]:
-        call = None if exchange is None else call_of(exchange.context)
-        if call is None:
-            calls = self.calls(upstream)
-            sessions = {each.session.id for each in calls} or upstream.users
-            if ASK_METHODS[method].encode() in upstream.key.capabilities:
-                self._core.keep_apart(upstream, next(iter(sessions)) if len(sessions) == 1 else "")
-            if len(sessions) != 1:
-                log.warning("%s: refused %s, which belongs to no single client", upstream.config.name, method)
-                raise RpcError(INVALID_REQUEST, f"{method} cannot be attributed to exactly one client")
-            call = calls[-1] if calls else None
-            session_id = next(iter(sessions))
-        else:
-            session_id = call.session.id
-        client = self._core.clients.get(session_id)
-        if client is None or client.binding.era is not Era.LEGACY:
-            raise RpcError(INVALID_REQUEST, f"the client of this call cannot be asked for {method}")
-        return client, call
+    def _only_call(self, upstream: Upstream, method: str) -> Call | None:
+        """The call of the only client that can be meant by an ask that names none; None where it has no call.
 
-    def calls(self, upstream: Upstream) -> list[Call]:
-        """The client calls under way on an upstream, oldest first."""
-        connection = upstream.connection
-        if connection is None:
-            return []
-        found = [call_of(exchange.context) for exchange in connection.in_flight.values()]
-        return [call for call in found if call is not None]
+        Each request of a modern client counts as a client: nothing says that two belong to one.
+        """
+        calls = calls_on(upstream)
+        clients = {_who(each) for each in calls} or upstream.users
+        if ASK_METHODS[method].encode() in upstream.key.capabilities:
+            only = next(iter(clients)) if len(clients) == 1 else ""
+            self._core.keep_apart(upstream, only)
+        if len(clients) != 1:
+            log.warning("%s: refused %s, which belongs to no single client", upstream.config.name, method)
+            raise RpcError(INVALID_REQUEST, f"{method} cannot be attributed to exactly one client")
+        return calls[-1] if calls else None
+
+    def _client(self, upstream: Upstream, call: Call | None, method: str) -> Client:
+        session = next(iter(upstream.users), "") if call is None else call.session.id
+        client = self._core.clients.get(session)
+        if client is None:
+            raise RpcError(INVALID_REQUEST, f"the client of this call cannot be asked for {method}")
+        return client
 
     def _way(self, session: Session, call: Call | None) -> Send:
         """On the call's own stream while it is open, else on the session's."""
@@ -123,6 +123,10 @@ class Asks:
         known = self._elicitations.get((upstream.config.name, elicitation_id(params) or ""))
         client = None if known is None else self._core.clients.get(known[0])
         return None if client is None else client.session
+
+
+def _who(call: Call) -> str:
+    return call.session.id if call.session.era is Era.LEGACY else f"call:{id(call)}"
 
 
 def elicitation_id(params: bytes | None) -> str | None:

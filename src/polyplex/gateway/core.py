@@ -1,16 +1,24 @@
 """What every part of the gateway shares: the pool, the views, the clients."""
 
 from pathlib import Path
+from typing import Final
 
 from polyplex.config import Config, state_dir
-from polyplex.downstream.session import Session
-from polyplex.gateway.client import Client, info
+from polyplex.downstream.session import Call
+from polyplex.gateway.client import Client, call_of, info
+from polyplex.gateway.modern import ModernClients
+from polyplex.gateway.parking import Parking
+from polyplex.gateway.returns import Returns
+from polyplex.gateway.states import States
 from polyplex.gateway.views import View, Views
-from polyplex.protocol.revisions import LATEST_MODERN, Era
+from polyplex.protocol.revisions import Era
+from polyplex.store.seal import KeyRing, kept_ring, key_of
 from polyplex.upstreams.manifest import Manifests
-from polyplex.upstreams.pool import Binding, Pool
+from polyplex.upstreams.pool import NO_CAPABILITIES, Pool
 from polyplex.upstreams.upstream import Events, State, Upstream
 from polyplex.version import version
+
+MAX_PARALLEL: Final = 8
 
 
 class Core:
@@ -22,8 +30,18 @@ class Core:
         self.pool = Pool(config, self.info, events, Manifests(manifest_folder(config)))
         self.views = Views(self.pool)
         self.clients: dict[str, Client] = {}
-        session = Session(Era.MODERN, LATEST_MODERN, http=True, identifier="modern")
-        self.modern = Client(session, Binding(Era.MODERN), {})
+        self.modern = ModernClients(self.pool.prepare, self.pool.release, self._busy)
+        ttl = config.options.parked.ttl_seconds
+        self.parking = Parking(States(lambda: key_ring(config)), ttl)
+        self.returns = Returns(self.parking, ttl)
+
+    def everybody(self) -> list[Client]:
+        """All clients of both eras."""
+        return [*self.clients.values(), *self.modern.all()]
+
+    @staticmethod
+    def _busy(client: Client) -> bool:
+        return any(calls_on(upstream) for upstream in client.upstreams.values())
 
     def view(self, client: Client) -> View:
         """The client's view of the lists."""
@@ -35,6 +53,9 @@ class Core:
 
     async def upstream(self, client: Client, server: str) -> Upstream:
         """The upstream of a server that serves this client. Raises `UpstreamUnavailable`."""
+        binding = client.binding
+        if binding.era is Era.MODERN and self.pool.servers[server].asks and binding.capabilities != NO_CAPABILITIES:
+            return await self._free_upstream(client, server)
         upstream = await self.pool.resolve(server, client.binding)
         if upstream.state is State.IDLE:
             upstream.start()
@@ -44,18 +65,53 @@ class Core:
         client.upstreams[server] = upstream
         return upstream
 
+    async def _free_upstream(self, client: Client, server: str) -> Upstream:
+        """A session in which nothing is under way: one more call, and nobody could say which of them asks.
+
+        Where all are busy, and there may be no more, the first one serves; questions that are not clear are refused.
+        """
+        own = await self.pool.resolve(server, client.binding)
+        for number in range(MAX_PARALLEL if not client.binding.session else 1):
+            upstream = own if number == 0 else self.pool.another(server, client.binding, number)
+            if not calls_on(upstream):
+                await upstream.ready()
+            if not calls_on(upstream):  # another call may have come while the session was opened
+                return upstream
+        await own.ready()
+        return own
+
     def keep_apart(self, upstream: Upstream, session: str) -> None:
         """A server has asked without saying whom; see `ServerPool.keep_apart`."""
         server = self.pool.servers[upstream.config.name]
         if not server.asks:
             server.keep_apart(upstream, session)
-            for client in self.clients.values():
+            for client in self.everybody():
                 client.upstreams.pop(upstream.config.name, None)
 
 
-def manifest_folder(config: Config) -> Path:
-    """Where the last known lists are kept: beside the state database."""
+def calls_on(upstream: Upstream) -> list[Call]:
+    """The client calls under way on an upstream, oldest first."""
+    connection = upstream.connection
+    if connection is None:
+        return []
+    found = [call_of(exchange.context) for exchange in connection.in_flight.values()]
+    return [call for call in found if call is not None]
+
+
+def state_folder(config: Config) -> Path:
+    """Where state is kept: beside the state database."""
     state = config.options.state
     if state is not None and state.startswith("sqlite:"):
-        return Path(state.removeprefix("sqlite:")).parent / "manifests"
-    return state_dir() / "manifests"
+        return Path(state.removeprefix("sqlite:")).parent
+    return state_dir()
+
+
+def key_ring(config: Config) -> KeyRing:
+    """The configured keys, which all replicas share, or those in the state folder."""
+    keys = config.options.parked.keys
+    return KeyRing([key_of(key) for key in keys]) if keys else kept_ring(state_folder(config) / "seal.keys")
+
+
+def manifest_folder(config: Config) -> Path:
+    """Where the last known lists are kept."""
+    return state_folder(config) / "manifests"

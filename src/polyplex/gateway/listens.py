@@ -45,8 +45,9 @@ class _Filter(msgspec.Struct):
 class _Stream:
     """One client's stream: what it wants, and its id in every notification."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, client: Client) -> None:
         self.call = call
+        self.client = client
         self.wanted: set[str] = set()
         self.subscribed: list[tuple[Upstream, str]] = []
         self.ended = asyncio.Event()
@@ -78,7 +79,7 @@ class Listens:
         wanted = _read(call)
         if len(self._streams) >= MAX_LISTENS:
             raise RpcError(INVALID_PARAMS, f"too many subscriptions; at most {MAX_LISTENS}")
-        stream = _Stream(call)
+        stream = _Stream(call, client)
         honoured = self._honoured(wanted, client)
         try:
             uris = await self._subscribe(stream, wanted, client)
@@ -139,12 +140,12 @@ class Listens:
         for member in LIST_METHODS.values():
             client.listed.setdefault(member, view.digest(member))
 
-    def changed(self, members: list[str]) -> None:
-        """Lists of the modern view have changed."""
+    def changed(self, client: Client, members: list[str]) -> None:
+        """Lists have changed for clients of this kind."""
         names = dict.fromkeys(_FILTER_OF[member] for member in members)
         for stream in list(self._streams):
             for name in names:
-                if name in stream.wanted:
+                if name in stream.wanted and stream.client is client:
                     stream.send(notification(_NOTICE_OF[name]))
 
     def close(self) -> None:

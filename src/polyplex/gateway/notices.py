@@ -10,7 +10,7 @@ from polyplex.downstream.session import Call, Session
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
 from polyplex.gateway.asks import Asks
 from polyplex.gateway.client import Client, call_of
-from polyplex.gateway.core import Core
+from polyplex.gateway.core import Core, calls_on
 from polyplex.gateway.listens import Listens
 from polyplex.gateway.subscriptions import Subscriptions
 from polyplex.protocol import jsonrpc
@@ -77,7 +77,7 @@ class Notices:
             if _wants(call.session, rank):
                 call.send(frame)
             return
-        calls = {each.session.id: each for each in self._asks.calls(upstream)}
+        calls = {each.session.id: each for each in calls_on(upstream)}
         for session_id in upstream.users:
             client = self._core.clients.get(session_id)
             if client is None or not _wants(client.session, rank):
@@ -111,7 +111,8 @@ class Notices:
         for client in list(self._core.clients.values()):
             for method in dict.fromkeys(NOTICE_OF[member] for member in self._differing(client, members)):
                 client.session.send(jsonrpc.notification(method))
-        self._listens.changed(self._differing(self._core.modern, members))
+        for client in self._core.modern.all():
+            self._listens.changed(client, self._differing(client, members))
 
     def _differing(self, client: Client, members: set[str]) -> list[str]:
         view = self._core.view(client)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from polyplex.downstream.calls import gathered
 from polyplex.downstream.session import Call
@@ -29,14 +29,16 @@ from polyplex.protocol.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     RESOURCE_NOT_FOUND,
+    URL_ELICITATION_REQUIRED,
     Fields,
+    decode_error,
     decode_fields,
     decode_params,
     decode_text,
     encode_json,
     error_object,
 )
-from polyplex.protocol.revisions import Era
+from polyplex.protocol.revisions import INPUT_METHODS, Era
 from polyplex.transports.exchange import Reply
 from polyplex.upstreams.connection import request_id
 from polyplex.upstreams.upstream import Outgoing, Upstream
@@ -48,6 +50,11 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
     """Carry one routed request, and turn what goes wrong on the way into an answer."""
     try:
         fields = call.fields or decode_params(call.params or b"{}")
+        if "requestState" in fields and client.binding.era is Era.MODERN:
+            back = await core.returns.back(call, client, fields)
+            if isinstance(back, Reply):
+                return back
+            fields = back
         try:
             target = resolve(core.view(client).routes, call, fields)
         except RpcError:  # a server that is still starting may be meant
@@ -67,18 +74,34 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         except (UpstreamError, asyncio.CancelledError) as error:
             reply = await upstream.recover(error, connection, exchange, outgoing, call)
         if reply.stream is not None:
-            if outgoing.streamable:
+            if outgoing.streamable and not reply.stream.begins_with(*rounds.MARKS):
                 return reply
             reply = await gathered(reply)
-        if era is Era.MODERN and client.binding.era is Era.LEGACY and rounds.needs_input(reply.result):
-            reply = await rounds.answered(call, client, upstream, outgoing, reply)
+        if era is Era.MODERN and rounds.needs_input(reply.result):
+            reply = await asked(core, call, client, upstream, outgoing, reply)
         if reply.result is None:
-            error = reply.error or error_object(INTERNAL_ERROR, "no answer")
-            return Reply(error=results.error_for(call.method, error, era, client.binding.era, _uri(fields)))
+            return failed(core, call, client, era, reply, fields)
         reply.result = finish(call, reply.result, era, upstream.naming)
         return reply
     except (RpcError, RemoteProtocolError, UpstreamError) as error:
         return answer_failure(call, error)
+
+
+async def asked(core: Core, call: Call, client: Client, upstream: Upstream, outgoing: Outgoing, reply: Reply) -> Reply:
+    """A modern server wants input: a legacy client is asked for it now, a modern one is told."""
+    if client.binding.era is Era.LEGACY:
+        return await rounds.answered(call, client, upstream, outgoing, reply)
+    return Reply(result=core.returns.given(call, client, reply.result or b"{}"))
+
+
+def failed(core: Core, call: Call, client: Client, era: Era, reply: Reply, fields: Fields) -> Reply:
+    """A server's error as the client's era has it; where a page must be visited first, a modern client is asked to."""
+    error = reply.error or error_object(INTERNAL_ERROR, "no answer")
+    if client.binding.era is Era.MODERN and era is Era.LEGACY and b"-32042" in error:
+        decoded = decode_error(error)
+        if decoded.code == URL_ELICITATION_REQUIRED and call.method in INPUT_METHODS:
+            return core.returns.visit_first(call, client, None if decoded.data is UNSET else bytes(decoded.data))
+    return Reply(error=results.error_for(call.method, error, era, client.binding.era, _uri(fields)))
 
 
 def _subject(method: str, fields: Fields) -> str:
@@ -144,6 +167,8 @@ def prepare(call: Call, client: Client, upstream: Upstream, target: Target, fiel
     else:
         revision = "" if upstream.peer is None else upstream.peer.revision
         changed = requests.meta_for(meta, client.binding.era, era, revision, client.facts)
+        if era is Era.LEGACY:
+            renamed = requests.without_retry(renamed)
         if token is not None:
             changed = changed | {"progressToken": Raw(identifier)}
         params = encode_json(requests.with_meta(renamed, changed))

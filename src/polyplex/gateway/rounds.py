@@ -24,6 +24,7 @@ log = logging.getLogger("polyplex.gateway")
 MAX_ROUNDS: Final = 10
 MAX_QUESTIONS: Final = 32
 _MARK: Final = b'"input_required"'
+MARKS: Final = (_MARK, b'"inputRequests"', b'"requestState"')
 _CANCELLED: Final = b'{"action":"cancel"}'
 
 

@@ -35,6 +35,7 @@ LIST_METHODS: Final = {
     "prompts/list": "prompts",
 }
 ROUTED_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
+INPUT_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 CACHEABLE_METHODS: Final = frozenset({*LIST_METHODS, "resources/read", "server/discover"})
 ASK_METHODS: Final = {
     "sampling/createMessage": "sampling",

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
+PEEK_BYTES: Final = 2048
 PIECE_BYTES: Final = 256 * 1024
 Piece = bytes | memoryview
 
@@ -34,6 +35,13 @@ class BodyStream:
         self._on_data: Callable[[Piece], None] | None = None
         self._on_end: Callable[[Exception | None], None] | None = None
         source.pause()
+
+    def begins_with(self, *marks: bytes) -> bool:
+        """True where one of the texts is near the beginning."""
+        if not self._pieces:
+            return False
+        head = bytes(self._pieces[0][:PEEK_BYTES])
+        return any(mark in head for mark in marks)
 
     def feed(self, data: Piece) -> None:
         """Called by the source for each piece."""

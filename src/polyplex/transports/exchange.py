@@ -48,6 +48,8 @@ class Exchange:
     last_deadline = 0.0
     streamable = False
     token: bytes | None = None
+    _holders = 0
+    _held_since = 0.0
 
     def __init__(self, loop: asyncio.AbstractEventLoop, identifier: bytes, method: str, context: object) -> None:
         self._loop = loop
@@ -93,6 +95,20 @@ class Exchange:
         on_done, self.on_done = self.on_done, None
         if on_done is not None:
             on_done(self)
+
+    def hold(self, now: float) -> None:
+        """The server waits for an answer of its client's: until `release`, no time counts."""
+        if self._holders == 0:
+            self._held_since = now
+        self._holders += 1
+        self.deadline = 0.0
+
+    def release(self, now: float) -> None:
+        """An answer is there; once all are, time counts again."""
+        self._holders -= 1
+        if self._holders == 0:
+            self.last_deadline += now - self._held_since
+            self.deadline = min(now + self.timeout, self.last_deadline)
 
     # -- what asyncio's tasks need of a future
     def cancel(self, msg: object = None) -> bool:

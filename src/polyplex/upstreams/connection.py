@@ -294,19 +294,17 @@ class Connection:
 
     async def _answer(self, identifier: bytes, hint: Exchange | None, asking: Asking) -> None:
         """Have an ask answered. The call that waits for it does not time out meanwhile: a human may be reading."""
-        waiting = list(self.in_flight.values()) if hint is None else [hint]
-        held = [(exchange, exchange.deadline) for exchange in waiting if exchange.deadline]
-        for exchange, _ in held:
-            exchange.deadline = exchange.last_deadline
+        held = [exchange for exchange in (self.in_flight.values() if hint is None else [hint]) if exchange.timeout]
+        for exchange in held:
+            exchange.hold(self._loop.time())
         try:
             reply = await asking()
         except RpcError as error:
             reply = Reply.failure(error.code, error.message, error.data)
         finally:
             self._asks.pop(identifier, None)
-            now = self._loop.time()
-            for exchange, _ in held:
-                exchange.deadline = min(now + exchange.timeout, exchange.last_deadline)
+            for exchange in held:
+                exchange.release(self._loop.time())
         if not self.open:
             return
         if reply.result is not None:

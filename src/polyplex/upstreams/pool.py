@@ -53,13 +53,16 @@ class ServerPool:
         plain = binding.capabilities == NO_CAPABILITIES
         if plain and self.config.kind == "stdio" and self.speaks.get(Era.MODERN):
             era = Era.MODERN  # a client that cannot be asked anything loses nothing by sharing the process
-        legacy = era is Era.LEGACY and binding.era is Era.LEGACY
-        capabilities = binding.capabilities if legacy else NO_CAPABILITIES
-        return Key(era, capabilities, self._owner(binding, capabilities))
+        capabilities = binding.capabilities if era is Era.LEGACY else NO_CAPABILITIES
+        return Key(era, capabilities, self._owner(binding, era is Era.LEGACY, capabilities))
 
-    def _owner(self, binding: Binding, capabilities: bytes) -> str:
+    def _owner(self, binding: Binding, legacy: bool, capabilities: bytes) -> str:
         """Roots become part of a stdio server's state, and a server that has asked may ask again: neither is shared."""
         isolation = self.config.options.isolation
+        if binding.era is Era.MODERN:
+            if binding.session and legacy:
+                return f"session:{binding.session}"
+            return "" if isolation in ("auto", "shared") else f"caller:{binding.caller}"
         apart = (b'"roots"' in capabilities and self.config.kind == "stdio") or (
             self.asks and capabilities != NO_CAPABILITIES
         )
@@ -87,7 +90,14 @@ class ServerPool:
 
     def create(self, binding: Binding) -> Upstream:
         """The upstream for a binding, made where there is none."""
+        return self._made(self.key(binding))
+
+    def another(self, binding: Binding, number: int) -> Upstream:
+        """One more session for a binding, beside its own."""
         key = self.key(binding)
+        return self._made(Key(key.era, key.capabilities, f"{key.owner}#{number}"))
+
+    def _made(self, key: Key) -> Upstream:
         upstream = self.upstreams.get(key)
         if upstream is None:
             upstream = self.upstreams[key] = Upstream(self.config, key, self.naming, self._info, self._events)
@@ -223,9 +233,19 @@ class Pool:
         self._remember(pool, upstream)
         return upstream
 
+    def another(self, server: str, binding: Binding, number: int) -> Upstream:
+        """One more session for a binding; it ends when it has not been needed for a while."""
+        pool = self.servers[server]
+        upstream = pool.another(binding, number)
+        self._remember(pool, upstream)
+        self._reap_later(pool, upstream)
+        return upstream
+
     def _use(self, upstream: Upstream, binding: Binding) -> None:
         if binding.session:
             upstream.users.add(binding.session)
+        elif binding.capabilities != NO_CAPABILITIES:
+            upstream.users.add(f"modern:{binding.caller}")
         timer = self._timers.pop(upstream, None)
         if timer is not None:
             timer.cancel()

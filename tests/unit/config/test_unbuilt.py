@@ -20,7 +20,6 @@ FEATURES: dict[str, dict[str, Any]] = {
     "payloads.store": {"payloads": {"store": "file:x"}},
     "payloads.inlineLimitBytes": {"payloads": {"inlineLimitBytes": 65536}},
     "results.maxTokens": {"results": {"maxTokens": 20000}},
-    "parked.ttlSeconds": {"parked": {"ttlSeconds": 5}},
     "state": {"state": "redis://host"},
 }
 
@@ -54,7 +53,7 @@ def test_a_feature_that_is_not_there_is_said(key: str) -> None:
     "options",
     [
         {"guard": {"pins": "off"}, "policy": None, "auth": {}, "builtins": [], "expose": "all", "state": "sqlite:x"},
-        {"payloads": {"inlineLimitBytes": 1 << 30}, "results": {"maxTokens": 1 << 30}, "parked": {"ttlSeconds": 600}},
+        {"payloads": {"inlineLimitBytes": 1 << 30}, "results": {"maxTokens": 1 << 30}},
         {"payloads": {"inlineLimitBytes": None, "store": None}, "results": {"maxTokens": None}, "guard": {}},
         {"servers": {"a": {"trust": "trusted"}}, "expose": "auto", "state": None},
     ],

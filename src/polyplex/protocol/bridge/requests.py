@@ -4,6 +4,7 @@ import msgspec
 from msgspec import Raw
 
 from polyplex.protocol import envelope
+from polyplex.protocol.bridge.questions import RETRY_MEMBERS
 from polyplex.protocol.headers import ParamHeader, encode_value, mirror
 from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
 from polyplex.protocol.revisions import Era
@@ -30,6 +31,13 @@ def meta_for(meta: Fields, client: Era, upstream: Era, revision: str, facts: Cli
     if client is Era.MODERN:
         return meta
     return envelope.stamp(meta, revision, facts.capabilities, facts.info, facts.log_level)
+
+
+def without_retry(fields: Fields) -> Fields:
+    """Params without what only a modern server knows of: the answers to its questions, and its state."""
+    if "inputResponses" not in fields and "requestState" not in fields:
+        return fields
+    return {key: value for key, value in fields.items() if key not in RETRY_MEMBERS}
 
 
 def with_meta(fields: Fields, meta: Fields) -> Fields:
