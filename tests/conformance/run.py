@@ -3,8 +3,7 @@
     python tests/conformance/run.py [server|client|all] [--revision R] [--setup one|three] [--only SCENARIO]
 
 The server leg runs the suite against fixture.py, directly and through polyplex: with the fixture as its only server
-(`one`), with two more beside it (`three`), and, when asked for, with a fixture that does not speak the revision's era
-(`bridged`). The client leg is for polyplex's other half: the suite is the server, and client_driver.py the client in
+(`one`), with two more beside it (`three`), and with a fixture that does not speak the revision's era (`bridged`). The client leg is for polyplex's other half: the suite is the server, and client_driver.py the client in
 front. A check that is SUCCESS directly and anything else through polyplex is a loss, SKIPPED and missing ones too.
 Exits 1 on any loss, 2 when something does not start or fails directly, 3 when the suite cannot run here.
 """
@@ -24,7 +23,7 @@ from launch import HERE, StartError, await_tools, polyplex, server
 from suite import REVISIONS, MissingError, Requirements, Results, Suite, find_suite
 
 SETUPS = ("one", "three", "bridged")
-USUAL_SETUPS = ("one", "three")
+USUAL_SETUPS = ("one", "three", "bridged")
 OTHER_ERA = {"2025-11-25": "modern", "2026-07-28": "legacy"}
 CLIENTS_AT_ONCE = 2
 TIMED = ("server-stateless", "server-sse-polling", "sse-retry")
@@ -156,7 +155,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("leg", nargs="?", choices=["server", "client", "all"], default="all")
     parser.add_argument("--revision", choices=REVISIONS, help="one revision instead of both")
-    parser.add_argument("--setup", choices=SETUPS, help="one setup of the server leg instead of one and three")
+    parser.add_argument("--setup", choices=SETUPS, help="one setup of the server leg instead of all")
     parser.add_argument("--only", metavar="SCENARIO", help="one scenario")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="keep results, configs and logs there")
     parser.add_argument("--target", metavar="URL", help="a running gateway before a fixture, instead of starting one")

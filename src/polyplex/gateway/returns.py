@@ -18,6 +18,7 @@ from polyplex.protocol.bridge.results import tool_failure
 from polyplex.protocol.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
+    MISSING_CAPABILITY,
     Fields,
     decode_fields,
     decode_params,
@@ -28,6 +29,7 @@ from polyplex.protocol.revisions import Era
 from polyplex.transports.exchange import Reply
 
 MAX_VISITS: Final = 10
+_URL_NEEDED: Final = b'{"requiredCapabilities":{"elicitation":{"url":{}}}}'
 _INPUT_REQUIRED: Final = b'"input_required"'
 
 
@@ -86,7 +88,10 @@ class Returns:
         return self._ask_to_visit(call, client, links, call.visits + 1)
 
     def _ask_to_visit(self, call: Call, client: Client, links: tuple[questions.Link, ...], number: int) -> Reply:
-        require(client.capabilities, "elicitation/create", b'{"mode":"url"}')
+        try:
+            require(client.capabilities, "elicitation/create", b'{"mode":"url"}')
+        except RpcError as error:
+            raise RpcError(MISSING_CAPABILITY, error.message, _URL_NEEDED) from None
         fields = call.fields or decode_params(call.params or b"{}")
         state = self._state("link", call, client, fields, number=number, links=links)
         return Reply(result=input_required(_links(state), self._states.seal(state)))
