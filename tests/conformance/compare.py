@@ -13,9 +13,9 @@ EQUALLY_VALID = {
 
 
 NOT_BRIDGEABLE = {
-    # "Keys are server-assigned string identifiers" (2026-07-28, basic/patterns/mrtr). A handshake-era server asks without
-    # a key, so the gateway has to make one up, and cannot know answers that come before the question: these two
-    # scenarios send or expect the server's own key, `user_name`.
+    # "Keys are server-assigned string identifiers" (2026-07-28, basic/patterns/mrtr). A handshake-era server asks
+    # without a key, so the gateway has to make one up, and cannot know answers that come before the question: these
+    # two scenarios send or expect the server's own key, `user_name`.
     "input-required-result-basic-elicitation": ("sep-2322-elicitation-incomplete", "sep-2322-elicitation-complete"),
     "input-required-result-ignore-extra-params": ("sep-2322-ignore-unexpected-params",),
     # "Resumable SSE streams via `Last-Event-ID` are not supported" (2026-07-28, basic/transports/streamable-http): a

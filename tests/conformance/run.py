@@ -3,8 +3,9 @@
     python tests/conformance/run.py [server|client|all] [--revision R] [--setup one|three] [--only SCENARIO]
 
 The server leg runs the suite against fixture.py, directly and through polyplex: with the fixture as its only server
-(`one`), with two more beside it (`three`), and with a fixture that does not speak the revision's era (`bridged`). The client leg is for polyplex's other half: the suite is the server, and client_driver.py the client in
-front. A check that is SUCCESS directly and anything else through polyplex is a loss, SKIPPED and missing ones too.
+(`one`), with two more beside it (`three`), and with a fixture that does not speak the revision's era (`bridged`). The
+client leg is for polyplex's other half: the suite is the server, and client_driver.py the client in front. A check that
+is SUCCESS directly and anything else through polyplex is a loss, SKIPPED and missing ones too.
 Exits 1 on any loss, 2 when something does not start or fails directly, 3 when the suite cannot run here.
 """
 
