@@ -37,7 +37,7 @@ class Script:
     """Settings: `era` (legacy, modern or dual), `capabilities`, lists by member, `pageSize`, `ttlMs`, `cacheScope`,
     `silent` (methods that get no answer), `deadly` (methods that end the process), `broken` (method: result),
     `refuse` (method: error), `refuseOnce` (the same, first time only), `late` (answer discover after initialize),
-    `slow` (method: the method whose coming lets it be answered), `asking` (method: questions to ask before).
+    `slow` (method: the method whose coming lets it be answered), `asking` (method: questions to ask before), `greets` (what to ask after the handshake).
     """
 
     def __init__(self, settings: Json, later: Callable[[float, Callable[[], None]], None], general: Send) -> None:
@@ -81,6 +81,8 @@ class Script:
             self._request(method, message.get("params", {}), message["id"], send)
 
     def _notified(self, method: str, params: Json) -> None:
+        if method == "notifications/initialized" and "greets" in self.settings:
+            self._ask(self.settings["greets"], None, lambda message: None, self.general)
         if method == "notifications/cancelled":
             self.listens.pop(params.get("requestId"), None)
             for key, held in self.held.items():

@@ -303,3 +303,16 @@ async def test_a_named_session_keeps_the_state_of_the_server_apart(tmp_path: Pat
         assert pids[0] == pids[3] and pids[2] == pids[4] and len(set(pids)) == 3
         error = await refusal(client, {"name": "a__pid", "arguments": {}, "_meta": {"polyplex/session": 7}})
         assert error.code == -32602
+
+
+async def test_roots_that_a_server_asks_for_at_its_start_are_asked_for_with_the_first_call(tmp_path: Path) -> None:
+    async with legacy_server(tmp_path, greets={"method": "roots/list"}) as on:
+        client = on.modern({"roots": {}})
+        params: Json = {"name": "a__hold", "arguments": {"key": "k"}}
+        result = await first_round(client, params)
+        (asked,) = result["inputRequests"].values()
+        assert asked == {"method": "roots/list"}
+        held = client.send("tools/call", retry(params, result))
+        await eventually(lambda: ROOTS in [message.get("result") for message in on.journal("a")])
+        await client.value("a__release", key="k")
+        assert value(await client.response(held)) == "released"

@@ -21,6 +21,7 @@ from polyplex.upstreams.upstream import Upstream
 
 log = logging.getLogger("polyplex.gateway")
 ASK_SECONDS: Final = 900.0
+EARLY_SECONDS: Final = 60.0
 REMEMBERED: Final = 1024
 
 
@@ -38,6 +39,8 @@ class Asks:
         Raises `RpcError` where there is not exactly one, or it cannot answer.
         """
         call = None if exchange is None else call_of(exchange.context)
+        if call is None and method == "roots/list" and self._waits_for_call(upstream):
+            return partial(self._ask_later, upstream, method, params)
         if call is None:
             call = self._only_call(upstream, method)
         if call is not None and call.session.era is Era.MODERN:
@@ -62,6 +65,22 @@ class Asks:
             raise RpcError(INVALID_REQUEST, f"the client did not answer within {ASK_SECONDS:g} s") from None
         finally:
             self._tokens.pop(token, None)
+
+    def _waits_for_call(self, upstream: Upstream) -> bool:
+        """Many servers ask for roots right after the handshake. A modern client can be asked in a call only."""
+        if calls_on(upstream) or b'"roots"' not in upstream.key.capabilities:
+            return False
+        return not any(user in self._core.clients for user in upstream.users)
+
+    async def _ask_later(self, upstream: Upstream, method: str, params: bytes | None) -> Reply:
+        """Ask with the next call in this session."""
+        waiting = self._core.next_call(upstream)
+        try:
+            async with asyncio.timeout(EARLY_SECONDS):
+                await waiting
+        except TimeoutError:
+            raise RpcError(INVALID_REQUEST, "there is no call in which the client could be asked") from None
+        return await self.ask(upstream, None, method, params)()
 
     def _own_token(self, upstream: Upstream, params: bytes | None) -> tuple[bytes, bytes | None]:
         """A progress token of ours for an ask that wants progress: two servers may have chosen the same."""
@@ -90,6 +109,8 @@ class Asks:
         Each request of a modern client counts as a client: nothing says that two belong to one.
         """
         calls = calls_on(upstream)
+        if method == "roots/list" and calls and all(each.session.era is Era.MODERN for each in calls):
+            return calls[-1]  # roots are the caller's, and those who share a session are one caller's
         clients = {_who(each) for each in calls} or upstream.users
         if ASK_METHODS[method].encode() in upstream.key.capabilities:
             only = next(iter(clients)) if len(clients) == 1 else ""

@@ -1,5 +1,6 @@
 """What every part of the gateway shares: the pool, the views, the clients."""
 
+import asyncio
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,7 @@ class Core:
         self.clients: dict[str, Client] = {}
         self.modern = ModernClients(self.pool.prepare, self.pool.release, self._busy)
         ttl = config.options.parked.ttl_seconds
+        self._early: dict[Upstream, list[asyncio.Future[None]]] = {}
         self.parking = Parking(States(lambda: key_ring(config)), ttl)
         self.returns = Returns(self.parking, ttl)
 
@@ -63,7 +65,22 @@ class Core:
             await upstream.ready()
             upstream = await self.pool.resolve(server, client.binding)
         client.upstreams[server] = upstream
+        if upstream in self._early:
+            asyncio.get_running_loop().call_soon(self._call_begins, upstream)
         return upstream
+
+    def next_call(self, upstream: Upstream) -> asyncio.Future[None]:
+        """Done once a call is under way that goes through this session."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._early.setdefault(upstream, []).append(future)
+        for client in self.everybody():
+            client.upstreams.pop(upstream.config.name, None)
+        return future
+
+    def _call_begins(self, upstream: Upstream) -> None:
+        for future in self._early.pop(upstream, ()):
+            if not future.done():
+                future.set_result(None)
 
     async def _free_upstream(self, client: Client, server: str) -> Upstream:
         """A session in which nothing is under way: one more call, and nobody could say which of them asks.
