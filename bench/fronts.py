@@ -17,6 +17,7 @@ class Site:
 
     direct_port: int
     behind_port: int
+    era_ports: dict[str, int]
     pinning: Pinning
     polyplex: list[str]
 
@@ -35,7 +36,7 @@ class Front:
     make: Callable[[Site, int], list[str]]  # (site, port) -> command
     era: str = "legacy"
     peer: bool = False
-    compared: str = ""  # the polyplex front that this peer is compared with
+    compared: str = ""  # for a peer the polyplex front, for a bridging one the front of one era it is compared with
     stretch: float = 1.0  # seconds are multiplied by this: slow fronts need more to have enough calls
     skipped_cells: frozenset[str] = field(default_factory=lambda: frozenset[str]())
 
@@ -69,6 +70,16 @@ def polyplex_on_stdio(site: Site, _port: int) -> list[str]:
     return [*site.polyplex, "serve", "--config", config, "--stdio"]
 
 
+def polyplex_bridging(upstream: str) -> Callable[[Site, int], list[str]]:
+    """polyplex over HTTP in front of an upstream that speaks one era only."""
+
+    def make(site: Site, port: int) -> list[str]:
+        config = write_config(f"to-{upstream}", {"up": http_server(site.era_ports[upstream])}, bare=True)
+        return [*site.polyplex, "serve", "--config", config, "--http", f"127.0.0.1:{port}"]
+
+    return make
+
+
 def mcp_proxy(site: Site, port: int) -> list[str]:
     """mcp-proxy in front of a stdio upstream."""
     return peers.mcp_proxy(port, site.stdio_upstream())
@@ -88,6 +99,8 @@ HTTP_HTTP = "polyplex http->http"
 HTTP_HTTP_MODERN = "polyplex http->http modern"
 HTTP_STDIO = "polyplex http->stdio"
 STDIO_HTTP = "polyplex stdio->http"
+MODERN_TO_LEGACY = "polyplex modern->legacy"
+LEGACY_TO_MODERN = "polyplex legacy->modern"
 GUARDED = "polyplex guarded"
 NGINX = "nginx"
 SLOW = frozenset({"small c64"})
@@ -95,6 +108,8 @@ FRONTS = [
     Front(NGINX, "http", nginx),
     Front(HTTP_HTTP, "http", polyplex_over_http),
     Front(HTTP_HTTP_MODERN, "http", polyplex_over_http, era="modern"),
+    Front(MODERN_TO_LEGACY, "http", polyplex_bridging("legacy"), era="modern", compared=HTTP_HTTP_MODERN),
+    Front(LEGACY_TO_MODERN, "http", polyplex_bridging("modern"), compared=HTTP_HTTP),
     Front(HTTP_STDIO, "http", polyplex_over_stdio_upstream),
     Front(STDIO_HTTP, "stdio", polyplex_on_stdio),
     Front(GUARDED, "http", polyplex_guarded),
@@ -133,4 +148,10 @@ def make_site(pinning: Pinning, polyplex: str) -> Site:
     """A site on free ports; `polyplex` is a command line, empty for the one of this interpreter."""
     command = shlex.split(polyplex) if polyplex else [sys.executable, "-m", "polyplex"]
     found = shutil.which(command[0])
-    return Site(free_port(), free_port(), pinning, [found or command[0], *command[1:]])
+    return Site(
+        free_port(),
+        free_port(),
+        {"legacy": free_port(), "modern": free_port()},
+        pinning,
+        [found or command[0], *command[1:]],
+    )

@@ -13,6 +13,7 @@ Rounds = list[dict[str, Figures]]  # one mapping a round: a front's name, or dir
 SMALL = ("small c1", "small c16", "small c64")
 LARGE = ("500 KB c1", "5 MB c1")
 NGINX_SHARE, STDIO_SHARE, PEER_MULTIPLE = 0.5, 0.35, 20.0
+BRIDGED_SHARE = 1 / 1.5  # a bridged call costs at most 1.5 times what one costs within its era
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Row:
     added_to_nginx: float | None  # added p50 as a multiple of what nginx adds
     share_of_direct: float
     multiple_of_peer: float | None  # for a peer: how many times faster polyplex is
+    share_of_one_era: float | None  # for a bridging front: its calls a second against those without bridging
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ def make_row(front: Front, cell: str, rounds: Rounds) -> Row | None:
         added_to_nginx=added / nginx_adds if nginx_adds and nginx_adds > 0 else None,
         share_of_direct=ratio(rounds, "rps", name, direct) or 0.0,
         multiple_of_peer=ratio(rounds, "rps", front.compared, name) if front.peer else None,
+        share_of_one_era=ratio(rounds, "rps", name, front.compared) if front.compared and not front.peer else None,
     )
 
 
@@ -165,6 +168,16 @@ def bars(rows: list[Row], chosen: list[str], cells: list[str]) -> list[Bar]:
                         NGINX_SHARE,
                     )
                 )
+        if cell in SMALL:
+            demands += [
+                Bar(
+                    f"{front.name}, {cell}: share of {front.compared}",
+                    value(front.name, cell, lambda r: r.share_of_one_era),
+                    BRIDGED_SHARE,
+                )
+                for front in FRONTS
+                if front.compared and not front.peer and front.name in chosen and front.compared in chosen
+            ]
         if cell == "small c1" and fronts.HTTP_STDIO in chosen:
             demands.append(
                 Bar(

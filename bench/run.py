@@ -194,11 +194,13 @@ def measure(arguments: argparse.Namespace) -> tuple[list[report.Row], list[repor
     rounds, scale = (arguments.rounds or 2, 0.4) if arguments.quick else (arguments.rounds or 3, 1.0)
     upstream = program("upstream")
     rows: list[report.Row] = []
-    with (
-        running(site.pinning.on(1, [upstream, "--port", str(site.direct_port)], 2), "upstream-direct"),
-        running(site.pinning.on(0, [upstream, "--port", str(site.behind_port)], 2), "upstream-behind"),
-        started_fronts(site, chosen) as up,
-    ):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(running(site.pinning.on(1, [upstream, "--port", str(site.direct_port)], 2), "direct"))
+        stack.enter_context(running(site.pinning.on(0, [upstream, "--port", str(site.behind_port)], 2), "behind"))
+        for era, port in site.era_ports.items():
+            command = [upstream, "--port", str(port), "--era", era]
+            stack.enter_context(running(site.pinning.on(0, command, 2), f"{era}-only"))
+        up = stack.enter_context(started_fronts(site, chosen))
         pinned, priority = site.pinning.cores, "real-time" if site.pinning.realtime else "usual"
         say(f"{rounds} rounds; {'pinned' if pinned else 'not pinned'}, {priority} priority")
         for cell in cells:
