@@ -23,6 +23,7 @@ LISTS = {
 TOOLS = (
     "echo", "journal", "hold", "release", "die", "hang", "ask", "post", "progress", "log", "notify", "change", "update",
     "fail", "error", "result", "delay", "noise", "pid", "rounds", "asks",
+    "unlisten",
 )  # fmt: skip
 CAPABILITIES: Json = {
     "tools": {"listChanged": True},
@@ -37,7 +38,8 @@ class Script:
     """Settings: `era` (legacy, modern or dual), `capabilities`, lists by member, `pageSize`, `ttlMs`, `cacheScope`,
     `silent` (methods that get no answer), `deadly` (methods that end the process), `broken` (method: result),
     `refuse` (method: error), `refuseOnce` (the same, first time only), `late` (answer discover after initialize),
-    `slow` (method: the method whose coming lets it be answered), `asking` (method: questions to ask before), `greets` (what to ask after the handshake).
+    `slow` (method: the method whose coming lets it be answered), `asking` (method: questions to ask before),
+    `greets` (what to ask after the handshake), `honours` (the only URIs that may be subscribed to).
     """
 
     def __init__(self, settings: Json, later: Callable[[float, Callable[[], None]], None], general: Send) -> None:
@@ -190,7 +192,10 @@ class Script:
             self.answer(identifier, {"contents": [{"uri": uri, "text": uri}]}, send, "resources/read")
 
     def _listen(self, params: Json, identifier: Any, send: Send) -> None:
-        wanted = params.get("notifications", {})
+        wanted = dict(params.get("notifications", {}))
+        if "honours" in self.settings:
+            uris = [uri for uri in wanted.get("resourceSubscriptions", []) if uri in self.settings["honours"]]
+            wanted["resourceSubscriptions"] = uris
         self.listens[identifier] = (wanted, send)
         self.notify("notifications/subscriptions/acknowledged", {"notifications": wanted}, send, identifier)
 
@@ -367,6 +372,17 @@ class Script:
             key = f"{kind}ListChanged"
             self.publish(f"notifications/{kind}/list_changed", {}, lambda filters, key=key: filters.get(key))
         self.text(identifier, "changed", send)
+
+    def tool_unlisten(self, given: Json, params: Json, identifier: Any, send: Send) -> None:
+        """End all listen streams, as `how` says: with a result, or as taken back."""
+        for each, (_, way) in self.listens.items():
+            if given["how"] == "result":
+                self.answer(each, {"_meta": {META + "subscriptionId": each}}, way)
+            else:
+                way({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": each}})
+        count = len(self.listens)
+        self.listens.clear()
+        self.text(identifier, count, send)
 
     def tool_update(self, given: Json, params: Json, identifier: Any, send: Send) -> None:
         uri = given["uri"]

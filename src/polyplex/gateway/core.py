@@ -61,7 +61,7 @@ class Core:
         upstream = await self.pool.resolve(server, client.binding)
         if upstream.state is State.IDLE:
             upstream.start()
-        if upstream.peer is None:
+        if upstream.connection is None:  # only then is it sure which era it speaks, and so whose session serves
             await upstream.ready()
             upstream = await self.pool.resolve(server, client.binding)
         client.upstreams[server] = upstream

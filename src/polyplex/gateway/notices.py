@@ -53,9 +53,7 @@ class Notices:
         elif method == "notifications/message":
             self._message(upstream, call, params)
         elif method == "notifications/resources/updated":
-            self._subscriptions.updated(upstream, params)
-        elif method == "notifications/subscriptions/acknowledged":
-            self._subscriptions.acknowledged(exchange)
+            self._subscriptions.updated(upstream, exchange, params)
         elif method == "notifications/elicitation/complete":
             session = self._asks.elicited(upstream, params)
             if session is not None:

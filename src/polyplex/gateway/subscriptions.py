@@ -10,7 +10,7 @@ from msgspec import Raw
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
 from polyplex.protocol.jsonrpc import (
     INTERNAL_ERROR,
-    decode_error,
+    INVALID_PARAMS,
     decode_fields,
     decode_text,
     encode_json,
@@ -29,19 +29,15 @@ Send = Callable[[bytes], None]
 
 
 class _Subscribed:
-    """The subscriptions on one server session; `listen` is the stream that carries them where the server is modern."""
+    """The subscriptions on one server session: for each URI its subscribers, each with its own spelling of it.
+
+    They were made in `connection`; another one knows nothing of them.
+    """
 
     def __init__(self) -> None:
+        self.connection: Connection | None = None
         self.uris: dict[str, dict[str, tuple[Send, str]]] = {}
-        self.listen: Exchange | None = None
         self.lock = asyncio.Lock()
-
-
-class _Acknowledgement:
-    """The context of our listen requests: set when the server acknowledges."""
-
-    def __init__(self) -> None:
-        self.event = asyncio.Event()
 
 
 class Subscriptions:
@@ -99,64 +95,33 @@ class Subscriptions:
 
     # -- towards the server
     async def _change(self, upstream: Upstream, subscribed: _Subscribed, method: str, uri: str) -> None:
-        connection = await upstream.ready()
-        if connection.peer is not None and connection.peer.era is Era.MODERN:
-            await self._listen(upstream, connection, subscribed)
-        else:
+        connection = subscribed.connection = await upstream.ready()
+        if connection.peer is None or connection.peer.era is Era.LEGACY:
             await connection.request(method, encode_json({"uri": uri}), seconds=REQUEST_SECONDS)
-
-    async def _listen(self, upstream: Upstream, connection: Connection, subscribed: _Subscribed) -> None:
-        """A listen request cannot be changed: open one for the new set, then close the old, so that none is missed."""
-        older, subscribed.listen = subscribed.listen, None
-        if subscribed.uris:
-            params = upstream.own_params(notifications={"resourceSubscriptions": list(subscribed.uris)})
-            context = _Acknowledgement()
-            headers = [("Mcp-Method", "subscriptions/listen")]
-            exchange = connection.start("subscriptions/listen", params, timeout=0, context=context, headers=headers)
-            await self._acknowledgement(upstream, connection, exchange, context)
-            subscribed.listen = exchange
-        if older is not None and not older.done():
-            connection.cancel(older, "a newer subscription takes its place")
-
-    async def _acknowledgement(
-        self, upstream: Upstream, connection: Connection, exchange: Exchange, context: _Acknowledgement
-    ) -> None:
-        exchange.on_done = lambda _: context.event.set()
-        try:
-            async with asyncio.timeout(REQUEST_SECONDS):
-                await context.event.wait()
-        except TimeoutError:
-            connection.cancel(exchange, "no acknowledgement in time")
-            raise RpcError(INTERNAL_ERROR, f"{upstream.config.name!r} did not acknowledge the subscription") from None
-        if exchange.done():
-            reply = exchange.result()
-            error = decode_error(reply.error or b"{}")
-            raise RpcError(error.code, error.message or f"{upstream.config.name!r} refused the subscription")
-
-    def acknowledged(self, exchange: Exchange | None) -> None:
-        """A server acknowledges one of our listen requests."""
-        if exchange is not None and isinstance(exchange.context, _Acknowledgement):
-            exchange.context.event.set()
+            return
+        honoured = await upstream.listening.watch(subscribed.uris)
+        if uri in subscribed.uris and uri not in honoured:
+            raise RpcError(INVALID_PARAMS, f"{upstream.config.name!r} takes no subscription to {uri}")
 
     def connected(self, upstream: Upstream) -> None:
-        """A session was opened anew: subscribe again to everything."""
+        """A session was opened anew: subscribe again to everything, and let nobody miss what changed meanwhile."""
         if self._by_upstream.get(upstream, _Subscribed()).uris:
             self._background.start(self._renew(upstream))
 
     async def _renew(self, upstream: Upstream) -> None:
         subscribed = self._by_upstream[upstream]
         async with subscribed.lock:
-            subscribed.listen = None
+            if subscribed.connection is upstream.connection:
+                return
             for uri in list(subscribed.uris):
                 try:
                     await self._change(upstream, subscribed, "resources/subscribe", uri)
                 except (RpcError, UpstreamError) as error:
                     log.warning("%s: subscribing again to %s failed: %s", upstream.config.name, uri, error)
-                if subscribed.listen is not None:
-                    return
+                self.updated(upstream, None, encode_json({"uri": uri}))
 
     # -- towards clients
-    def updated(self, upstream: Upstream, params: bytes | None) -> None:
+    def updated(self, upstream: Upstream, exchange: Exchange | None, params: bytes | None) -> None:
         """`notifications/resources/updated`: to whoever subscribed to the URI or to one it lies below."""
         subscribed = self._by_upstream.get(upstream)
         if subscribed is None or params is None:
@@ -165,6 +130,8 @@ class Subscriptions:
             fields = decode_fields(params)
             local = decode_text(fields.get("uri", Raw(b"null")))
         except RemoteProtocolError:
+            return
+        if not upstream.listening.is_news(exchange, local):
             return
         meta = decode_fields(fields["_meta"]) if b'"_meta"' in params and "_meta" in fields else {}
         kept = {key: value for key, value in meta.items() if not key.startswith("io.modelcontextprotocol/")}

@@ -272,7 +272,7 @@ class Upstream:
             self._complained = None
             log.info("%s: connected again", self.config.name)
         if self.peer is not None and self.peer.era is Era.MODERN:
-            self._background.start(self.listening.keep(connection, self._filter, self._relist))
+            self._background.start(self.listening.keep(connection, self._filter, self._missed))
         self._settle()
         self._events.connected(self)
 
@@ -332,7 +332,7 @@ class Upstream:
     def busy(self) -> bool:
         """True while somebody watches its resources, or more is under way than our own stream of notifications."""
         in_flight = {} if self.connection is None else self.connection.in_flight
-        return self.watched or any(exchange is not self.listening.exchange for exchange in in_flight.values())
+        return self.watched or any(not self.listening.owns(exchange) for exchange in in_flight.values())
 
     # -- calls
     def send(self, connection: Connection, outgoing: Outgoing, context: object) -> Exchange:
@@ -387,11 +387,14 @@ class Upstream:
             return encode_json(members)
         return encode_json(members | {"_meta": self.identity.envelope(self.peer.revision)})
 
-    def _filter(self, wanted: dict[str, bool]) -> bytes:
+    def _filter(self, wanted: dict[str, object]) -> bytes:
         return self.own_params(notifications=wanted)
 
-    def _relist(self) -> None:
+    def _missed(self) -> None:
+        """Nobody knows what has changed while there was no stream: anything may have."""
         self.changed(frozenset(LIST_METHODS.values()))
+        for uri in self.listening.uris:
+            self._events.notified_by(self, None, "notifications/resources/updated", encode_json({"uri": uri}))
 
     # -- lists
     async def _fetch(self, members: frozenset[str]) -> None:
@@ -446,7 +449,7 @@ class Upstream:
         members = _CHANGES.get(method)
         if members is not None:
             self.changed(members)
-        elif method != ACKNOWLEDGED or not self.listening.acknowledged(exchange):
+        elif method != ACKNOWLEDGED or not self.listening.acknowledged(exchange, params):
             self._events.notified_by(self, exchange, method, params)
 
     def suspended(self, exchange: Exchange, retry_ms: int) -> None:
