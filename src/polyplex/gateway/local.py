@@ -16,6 +16,7 @@ from polyplex.gateway.pipeline import read_target
 from polyplex.gateway.subscriptions import Subscriptions
 from polyplex.gateway.views import View
 from polyplex.protocol import envelope
+from polyplex.protocol.bridge.requests import known_capabilities
 from polyplex.protocol.bridge.results import finish
 from polyplex.protocol.envelope import LOG_LEVELS
 from polyplex.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, Fields, decode_fields, decode_text, encode_json
@@ -74,7 +75,7 @@ class Local:
         if "protocolVersion" not in fields:
             raise RpcError(INVALID_PARAMS, "params.protocolVersion is missing")
         session.revision = call.revision = negotiate(decode_text(fields["protocolVersion"]))
-        session.capabilities = _object(fields, "capabilities")
+        session.capabilities = known_capabilities(_object(fields, "capabilities"), session.revision)
         session.client_info = _object(fields, "clientInfo")
         client = self._welcome(session)
         await self._first_lists(client, exactly=False)

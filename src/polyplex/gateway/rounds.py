@@ -14,6 +14,7 @@ from msgspec import Raw
 from polyplex.downstream.session import Call
 from polyplex.errors import RpcError, UpstreamError
 from polyplex.gateway.client import Client
+from polyplex.protocol.bridge import asks
 from polyplex.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Fields, decode_error, decode_fields, encode_json
 from polyplex.protocol.revisions import ASK_METHODS
 from polyplex.transports.exchange import Reply
@@ -76,21 +77,27 @@ def _read(upstream: Upstream, result: bytes) -> _InputRequired:
     return wanted
 
 
-async def _ask_all(call: Call, client: Client, questions: dict[str, _Question]) -> Fields:
-    for question in questions.values():
+async def _ask_all(call: Call, client: Client, asked: dict[str, _Question]) -> Fields:
+    for question in asked.values():
         capability = ASK_METHODS.get(question.method)
         if capability is None or not client.can(capability):
             needed = capability or question.method
             raise RpcError(INVALID_REQUEST, f"the server needs {needed}, which this client does not support")
-    answers = await asyncio.gather(*(_ask(call, question) for question in questions.values()))
-    return dict(zip(questions, map(Raw, answers), strict=True))
+        try:
+            asks.check(question.method, bytes(question.params), client.capabilities, client.session.revision)
+        except RpcError as error:
+            raise RpcError(INVALID_REQUEST, error.message) from None
+    answers = await asyncio.gather(*(_ask(call, question) for question in asked.values()))
+    return dict(zip(asked, map(Raw, answers), strict=True))
 
 
 async def _ask(call: Call, question: _Question) -> bytes:
     """One answer as raw JSON. A refusal counts as a cancelled form; without an answer to the rest nothing can go on."""
-    reply = await call.session.ask(question.method, _params(question), call.send)
+    session = call.session
+    params, restore = asks.ask_for(question.method, _params(question), session.revision)
+    reply = await session.ask(question.method, params, call.send)
     if reply.result is not None:
-        return bytes(reply.result)
+        return bytes(reply.result) if restore is None else restore(bytes(reply.result))
     if question.method == "elicitation/create":
         return _CANCELLED
     error = decode_error(reply.error or b"{}")
