@@ -67,6 +67,8 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
             connection = await upstream.ready()
         peer = connection.peer or upstream.peer
         era = Era.LEGACY if peer is None else peer.era
+        if call.log_level is not None and era is Era.LEGACY:
+            await core.levels.want(upstream, call.log_level)
         outgoing = prepare(call, client, upstream, target, fields, era)
         exchange = upstream.send(connection, outgoing, call)
         try:
