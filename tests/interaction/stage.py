@@ -66,6 +66,7 @@ class Client:
         self.responses: dict[str, list[Json]] = {}
         self.cancelled: set[str] = set()
         self.log_level: str | None = None
+        self.revision = LATEST_LEGACY
         self._changed = asyncio.Event()
         self._ids = itertools.count(1)
         self._calls: dict[str, Call] = {}
@@ -206,7 +207,7 @@ class Client:
     async def initialize(self) -> Json:
         """The handshake of a legacy client."""
         info = {"name": "legacy", "version": "1"}
-        params = {"protocolVersion": LATEST_LEGACY, "capabilities": self.capabilities, "clientInfo": info}
+        params = {"protocolVersion": self.revision, "capabilities": self.capabilities, "clientInfo": info}
         result = await self.request("initialize", params)
         self.notify("notifications/initialized")
         return result
@@ -274,10 +275,13 @@ class Stage:
             lambda: all(any(each.state is State.READY for each in self.upstreams(server)) for server in servers)
         )
 
-    async def legacy(self, capabilities: Json | None = None, **answers: Callable[[Json], Any]) -> Client:
+    async def legacy(
+        self, capabilities: Json | None = None, revision: str = LATEST_LEGACY, **answers: Callable[[Json], Any]
+    ) -> Client:
         """A legacy client after its handshake. `answers` by the part of the method after the slash."""
         methods = {"createMessage": "sampling/createMessage", "create": "elicitation/create", "list": "roots/list"}
         client = Client(self, Era.LEGACY, capabilities or {}, {methods[name]: each for name, each in answers.items()})
+        client.revision = revision
         self.clients.append(client)
         await client.initialize()
         return client
