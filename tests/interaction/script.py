@@ -43,7 +43,8 @@ class Script:
     `silent` (methods that get no answer), `deadly` (methods that end the process), `broken` (method: result),
     `refuse` (method: error), `refuseOnce` (the same, first time only), `late` (answer discover after initialize),
     `slow` (method: the method whose coming lets it be answered), `asking` (method: questions to ask before),
-    `greets` (what to ask after the handshake), `honours` (the only URIs that may be subscribed to).
+    `greets` (what to ask after the handshake), `honours` (the only URIs that may be subscribed to), `forgetful`
+    (lists whose next cursor is refused, once for each mention).
     """
 
     def __init__(self, settings: Json, later: Callable[[float, Callable[[], None]], None], general: Send) -> None:
@@ -163,6 +164,10 @@ class Script:
         entries = self.lists[LISTS[method]]
         size = self.settings.get("pageSize", len(entries) or 1)
         cursor = params.get("cursor")
+        if cursor is not None and method in self.settings.get("forgetful", []):
+            self.settings["forgetful"].remove(method)
+            self.error(identifier, {"code": -32602, "message": "this cursor has expired"}, send)
+            return
         start = 0 if cursor is None else int(cursor or size)
         result: Json = {LISTS[method]: entries[start : start + size]}
         if start + size < len(entries):

@@ -276,7 +276,7 @@ class Stage:
         )
 
     async def legacy(
-        self, capabilities: Json | None = None, revision: str = LATEST_LEGACY, **answers: Callable[[Json], Any]
+        self, capabilities: Json | None = None, revision: str = LATEST_LEGACY, /, **answers: Callable[[Json], Any]
     ) -> Client:
         """A legacy client after its handshake. `answers` by the part of the method after the slash."""
         methods = {"createMessage": "sampling/createMessage", "create": "elicitation/create", "list": "roots/list"}

@@ -222,7 +222,9 @@ def finish(call: Call, result: bytes, era: Era, naming: Naming) -> bytes:
 def answer_failure(call: Call, error: Exception) -> Reply:
     """What a client is told. A failing server becomes a tool result, so that the model can act on it."""
     if isinstance(error, RpcError):
-        code = errors.code_for(call.method, error.code, call.session.era, call.session.revision)
+        code, session = error.code, call.session
+        if session.era is Era.LEGACY:  # a server's own, where it was asked on the client's behalf
+            code = errors.code_for(call.method, code, Era.LEGACY, session.revision)
         return Reply.failure(code, error.message, error.data)
     if isinstance(error, RemoteProtocolError):
         return Reply.failure(error.code, str(error))

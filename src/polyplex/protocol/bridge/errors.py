@@ -7,7 +7,7 @@ senders must use neither, and of -32020 to -32099 nothing but what is defined.
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from polyplex.protocol.jsonrpc import (
     HEADER_MISMATCH,
@@ -19,6 +19,7 @@ from polyplex.protocol.jsonrpc import (
     URL_ELICITATION_REQUIRED,
     RpcErrorObject,
     decode_error,
+    decode_fields,
     encode_json,
     error_object,
 )
@@ -31,17 +32,29 @@ _MODERN_CODES: Final = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_REVISIO
 def error_for(method: str, error: bytes, upstream: Era, revision: str, uri: str | None = None) -> bytes:
     """A server's error with a code of the client's `revision`; the bytes that came where it is one already.
 
-    What only the other side of polyplex could mend (headers, revisions) is an internal error to the client.
+    `uri` is how the client names the resource that it asked for, and so does the error then. What only the other side
+    of polyplex could mend (headers, revisions) is an internal error to the client.
     """
     decoded = decode_error(error)
     code = code_for(method, decoded.code, upstream, revision)
-    if code == decoded.code:
+    given = None if decoded.data is UNSET else bytes(decoded.data)
+    data = given if uri is None else _named(given, uri, code)
+    if code == decoded.code and data is given:
         return error
-    data = None if decoded.data is UNSET else bytes(decoded.data)
-    if data is None and uri is not None and code == INVALID_PARAMS:
-        data = encode_json({"uri": uri})
     message = url_text(decoded) if decoded.code == URL_ELICITATION_REQUIRED else decoded.message
     return error_object(code, message, data)
+
+
+def _named(data: bytes | None, uri: str, code: int) -> bytes | None:
+    """The data of an error with the URI in it that the client used; the same object where nothing changes."""
+    if data is None:
+        return encode_json({"uri": uri}) if code in (INVALID_PARAMS, RESOURCE_NOT_FOUND) else None
+    if data[:1] != b"{" or b'"uri"' not in data:
+        return data
+    fields = decode_fields(data)
+    if "uri" not in fields or fields["uri"] == Raw(encode_json(uri)):
+        return data
+    return encode_json(fields | {"uri": Raw(encode_json(uri))})
 
 
 def code_for(method: str, code: int, upstream: Era, revision: str) -> int:

@@ -64,6 +64,13 @@ def test_codes_that_a_revision_does_not_have_never_reach_it(
 def test_a_missing_resource_is_named() -> None:
     found = members(error_for("resources/read", error(-32002), LEGACY, LATEST_MODERN, "x:1"))
     assert found["data"] == {"uri": "x:1"}
+    theirs = error(-32002, data={"uri": "1", "k": None})
+    assert members(error_for("resources/read", theirs, LEGACY, LATEST_LEGACY, "x:1"))["data"] == {
+        "uri": "x:1",
+        "k": None,
+    }
+    for same in (error(-32002, data={"uri": "x:1"}), error(-32002, data=["uri"]), error(-1)):
+        assert error_for("resources/read", same, LEGACY, LATEST_LEGACY, "x:1") is same
     assert "data" not in members(error_for("resources/read", error(-32042), LEGACY, LATEST_MODERN, "x:1"))
 
 
