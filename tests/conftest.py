@@ -4,12 +4,14 @@ import asyncio
 import inspect
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 import uvloop
 
 from scripts.peers import PeersError, node_peers, python_peers
+from tests.wire import watch
 
 
 def pytest_configure() -> None:
@@ -28,6 +30,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(pyfuncitem.obj(**arguments))
     return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """What was sent in one test is no matter of the next."""
+    watch.begin()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a test in which polyplex sent a message that its revision does not allow."""
+    yield
+    watch.check({mark.args[0]: mark.kwargs["reason"] for mark in item.iter_markers("off_schema")})
 
 
 @pytest.fixture(scope="session", name="python_peers")

@@ -25,6 +25,10 @@ TOOLS = (
     "fail", "error", "result", "delay", "noise", "pid", "rounds", "asks",
     "unlisten",
 )  # fmt: skip
+QUESTIONS: dict[str, Json] = {
+    "sampling/createMessage": {"messages": [], "maxTokens": 5},
+    "elicitation/create": {"message": "é?", "requestedSchema": {"type": "object", "properties": {}}},
+}
 CAPABILITIES: Json = {
     "tools": {"listChanged": True},
     "prompts": {"listChanged": True},
@@ -39,7 +43,8 @@ class Script:
     `silent` (methods that get no answer), `deadly` (methods that end the process), `broken` (method: result),
     `refuse` (method: error), `refuseOnce` (the same, first time only), `late` (answer discover after initialize),
     `slow` (method: the method whose coming lets it be answered), `asking` (method: questions to ask before),
-    `greets` (what to ask after the handshake), `honours` (the only URIs that may be subscribed to).
+    `greets` (what to ask after the handshake), `honours` (the only URIs that may be subscribed to), `forgetful`
+    (lists whose next cursor is refused, once for each mention).
     """
 
     def __init__(self, settings: Json, later: Callable[[float, Callable[[], None]], None], general: Send) -> None:
@@ -60,6 +65,7 @@ class Script:
         self.slowed: dict[str, list[Callable[[], None]]] = {}
         self.deaf = False
         self.modern = False
+        self._modern_ids: set[Any] = set()
         self._late: Callable[[], None] | None = None
         self._refused: set[str] = set()
         self.going_on: dict[str, Callable[[Any], None]] = {}
@@ -102,7 +108,9 @@ class Script:
         if method in once and method not in self._refused:
             self._refused.add(method)
             refusal = once[method]
-        self.modern = META + "protocolVersion" in params.get("_meta", {})
+        self.modern = self.era != "legacy" and META + "protocolVersion" in params.get("_meta", {})
+        if self.modern:
+            self._modern_ids.add(identifier)
         if refusal is not None:
             self.error(identifier, refusal, send)
         elif method in self.settings.get("broken", {}):
@@ -156,6 +164,10 @@ class Script:
         entries = self.lists[LISTS[method]]
         size = self.settings.get("pageSize", len(entries) or 1)
         cursor = params.get("cursor")
+        if cursor is not None and method in self.settings.get("forgetful", []):
+            self.settings["forgetful"].remove(method)
+            self.error(identifier, {"code": -32602, "message": "this cursor has expired"}, send)
+            return
         start = 0 if cursor is None else int(cursor or size)
         result: Json = {LISTS[method]: entries[start : start + size]}
         if start + size < len(entries):
@@ -202,7 +214,8 @@ class Script:
     # -- out
     def answer(self, identifier: Any, result: Json, send: Send, method: str = "") -> None:
         """A result, with the members that a modern client wants."""
-        if self.modern:
+        if identifier in self._modern_ids:
+            self._modern_ids.discard(identifier)
             result = {"resultType": "complete"} | result
             if method in CACHED:
                 result["ttlMs"] = self.settings.get("ttlMs", 5000)
@@ -339,9 +352,10 @@ class Script:
         self._ask(given, None, lambda message: None, self.general)
 
     def _ask(self, given: Json, identifier: Any, answer: Send, way: Send) -> None:
-        key = f"ask-{len(self.journal)}"
+        key = f"ask-{len(self.journal)}:{given['method']}"  # the journal tells by the id what was answered
         self.asked[key] = (identifier, answer)
-        way({"jsonrpc": "2.0", "id": key, "method": given["method"], "params": given.get("params", {})})
+        params = given.get("params", QUESTIONS.get(given["method"], {}))
+        way({"jsonrpc": "2.0", "id": key, "method": given["method"], "params": params})
 
     def tool_progress(self, given: Json, params: Json, identifier: Any, send: Send) -> None:
         """`count` notices; then the answer, or with `hold` none until it is released."""

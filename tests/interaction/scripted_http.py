@@ -6,7 +6,9 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.interaction.script import Json, Script
+from tests.interaction.script import MODERN, Json, Script
+from tests.wire.schema import LATEST_LEGACY
+from tests.wire.watch import Line
 
 TEST_SERVER = "scripted HTTP server"
 REASONS = {200: "OK", 202: "Accepted", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
@@ -24,6 +26,7 @@ class ScriptedHttp:
         self.closed: asyncio.Queue[Any] = asyncio.Queue()
         self.url = ""
         self.port = 0
+        self._line = Line("to the HTTP server", "server", settings.get("revision"))
         self._started = 0
         self._stream: asyncio.StreamWriter | None = None
         self._server: asyncio.Server | None = None
@@ -31,6 +34,7 @@ class ScriptedHttp:
         self._writers: set[asyncio.StreamWriter] = set()
 
     def _general(self, message: Json) -> None:
+        self._line.came(message)
         if self._stream is not None and not self._stream.is_closing():
             self._stream.write(event(message))
 
@@ -75,6 +79,8 @@ class ScriptedHttp:
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         message = json.loads(body) if body else None
         self.requests.append((method, headers, message))
+        if message is not None:
+            self._check(headers, message)
         known = headers.get("mcp-session-id")
         if known is not None and known not in self.sessions:
             return self._status(writer, 404)
@@ -94,6 +100,10 @@ class ScriptedHttp:
         await self._stream_answer(message, reader, writer)
         return False
 
+    def _check(self, headers: dict[str, str], message: Any) -> None:
+        modern = headers.get("mcp-protocol-version") == MODERN
+        self._line.sent(message, MODERN if modern else self.settings.get("revision", LATEST_LEGACY))
+
     def _status(self, writer: asyncio.StreamWriter, status: int) -> bool:
         writer.write(f"HTTP/1.1 {status} {REASONS[status]}\r\ncontent-length: 0\r\n\r\n".encode())
         return True
@@ -110,6 +120,7 @@ class ScriptedHttp:
         answered = asyncio.Event()
 
         def send(reply: Json) -> None:
+            self._line.came(reply)
             if not answered.is_set() and not writer.transport.is_closing():
                 writer.write(event(reply))
             if "method" not in reply:

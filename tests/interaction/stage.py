@@ -22,6 +22,7 @@ from polyplex.transports.exchange import Reply
 from polyplex.upstreams.upstream import State, Upstream
 from tests.interaction.scripted_http import TEST_SERVER
 from tests.process.children import gone
+from tests.wire.watch import Line, check_journal
 
 Json = dict[str, Any]
 DEADLINE_SECONDS = 20.0
@@ -65,10 +66,12 @@ class Client:
         self.responses: dict[str, list[Json]] = {}
         self.cancelled: set[str] = set()
         self.log_level: str | None = None
+        self.revision = LATEST_LEGACY
         self._changed = asyncio.Event()
         self._ids = itertools.count(1)
         self._calls: dict[str, Call] = {}
         self._readers: set[asyncio.Task[None]] = set()
+        self._line = Line(f"to the {era} client", "client", LATEST_MODERN if era is Era.MODERN else None)
         self.session = self._session()
 
     def _session(self) -> Session:
@@ -80,6 +83,7 @@ class Client:
     # -- what comes
     def _received(self, frame: bytes) -> None:
         message: Json = json.loads(frame)
+        self._line.sent(message)
         self.frames.append(message)
         if "method" in message and "id" in message:
             self._answer(message)
@@ -131,6 +135,7 @@ class Client:
                 meta[META + "logLevel"] = self.log_level
             params["_meta"] = meta | params.get("_meta", {})
         raw = json.dumps(identifier)
+        self._line.came({"id": identifier, "method": method})
         message = Message(id=Raw(raw), method=method, params=Raw(json.dumps(params)))
         call = self._calls[raw] = Call(session, message, self._received)
         run_call(self.stage.gateway, call, self._answered, self._unanswered)
@@ -202,7 +207,7 @@ class Client:
     async def initialize(self) -> Json:
         """The handshake of a legacy client."""
         info = {"name": "legacy", "version": "1"}
-        params = {"protocolVersion": LATEST_LEGACY, "capabilities": self.capabilities, "clientInfo": info}
+        params = {"protocolVersion": self.revision, "capabilities": self.capabilities, "clientInfo": info}
         result = await self.request("initialize", params)
         self.notify("notifications/initialized")
         return result
@@ -238,6 +243,7 @@ class Stage:
             name: settings if {"url", "command"} & set(settings) else entry(self.journal_file(name), settings)
             for name, settings in servers.items()
         }
+        self._revisions = {name: settings["revision"] for name, settings in servers.items() if "revision" in settings}
         state = {"state": f"sqlite:{folder / 'state.db'}"}
         self.config = load_config_dict({"mcpServers": entries, "polyplex": state | options})
         self.gateway = Gateway(self.config)
@@ -269,10 +275,13 @@ class Stage:
             lambda: all(any(each.state is State.READY for each in self.upstreams(server)) for server in servers)
         )
 
-    async def legacy(self, capabilities: Json | None = None, **answers: Callable[[Json], Any]) -> Client:
+    async def legacy(
+        self, capabilities: Json | None = None, revision: str = LATEST_LEGACY, /, **answers: Callable[[Json], Any]
+    ) -> Client:
         """A legacy client after its handshake. `answers` by the part of the method after the slash."""
         methods = {"createMessage": "sampling/createMessage", "create": "elicitation/create", "list": "roots/list"}
         client = Client(self, Era.LEGACY, capabilities or {}, {methods[name]: each for name, each in answers.items()})
+        client.revision = revision
         self.clients.append(client)
         await client.initialize()
         return client
@@ -294,6 +303,8 @@ class Stage:
             _, left = await asyncio.wait(left, timeout=DEADLINE_SECONDS)
         assert not left, f"tasks left behind: {left}"
         await gone(*(pid for name in self.config.servers for pid in self.pids(name)))
+        for name in self.config.servers:
+            check_journal(f"to the server {name}", self.journal(name), self._revisions.get(name, LATEST_LEGACY))
         gc.collect()
         assert not self.problems, self.problems
 

@@ -5,15 +5,22 @@ from typing import Any
 
 import pytest
 
+from tests.interaction.script import QUESTIONS
 from tests.interaction.scripted_http import scripted_http
 from tests.interaction.stage import Client, Json, eventually, stage
 from tests.process.children import gone
+
+
+def sampled(said: str) -> Json:
+    """What a model said."""
+    return {"role": "assistant", "content": {"type": "text", "text": said}, "model": "m"}
+
 
 ASKS: list[tuple[str, Json, Json]] = [
     (
         "sampling/createMessage",
         {"sampling": {}},
-        {"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"},
+        sampled("x"),
     ),
     ("elicitation/create", {"elicitation": {"form": {}, "url": {}}}, {"action": "accept", "content": {"a": 1}}),
     ("roots/list", {"roots": {"listChanged": True}}, {"roots": [{"uri": "file:///r"}]}),
@@ -28,7 +35,7 @@ async def test_a_question_during_a_call_and_its_answer(
 ) -> None:
     async with stage(tmp_path, {"a": {}}) as on:
         client = await on.legacy(capabilities, **{NAMES[method]: lambda params: answer})
-        params: Json = {"message": "é", "vendor": [1, {"x": None}], "_meta": {"k": 2}}
+        params: Json = QUESTIONS.get(method, {}) | {"vendor": [1, {"x": None}], "_meta": {"k": 2}}
         assert await client.value("a__ask", method=method, params=params) == {"result": answer}
         (asked,) = client.asked(method)
         assert asked["params"] == params, "nothing of the question is changed"
@@ -63,8 +70,8 @@ async def held_by(client: Client, key: str) -> Any:
 
 async def test_a_question_that_may_be_of_either_of_two_clients_is_refused(tmp_path: Path) -> None:
     async with stage(tmp_path, {"a": {}}) as on:
-        one = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "one"})
-        two = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "two"})
+        one = await on.legacy(SAMPLING, createMessage=lambda params: sampled("one"))
+        two = await on.legacy(SAMPLING, createMessage=lambda params: sampled("two"))
         await held_by(one, "1")
         reply = await two.value("a__ask", method="sampling/createMessage")
         assert reply["error"]["code"] == -32600
@@ -74,24 +81,24 @@ async def test_a_question_that_may_be_of_either_of_two_clients_is_refused(tmp_pa
 
 async def test_a_server_that_asks_gets_a_session_for_each_client(tmp_path: Path) -> None:
     async with stage(tmp_path, {"a": {}}) as on:
-        one = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "one"})
-        two = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "two"})
+        one = await on.legacy(SAMPLING, createMessage=lambda params: sampled("one"))
+        two = await on.legacy(SAMPLING, createMessage=lambda params: sampled("two"))
         shared = await one.value("a__pid")
         assert await two.value("a__pid") == shared, "nothing has been asked yet: they share a process"
         await held_by(one, "1")
         await two.value("a__ask", method="sampling/createMessage")
         await held_by(one, "2")
-        assert await two.value("a__ask", method="sampling/createMessage") == {"result": {"of": "two"}}
-        assert await one.value("a__ask", method="sampling/createMessage") == {"result": {"of": "one"}}
+        assert await two.value("a__ask", method="sampling/createMessage") == {"result": sampled("two")}
+        assert await one.value("a__ask", method="sampling/createMessage") == {"result": sampled("one")}
         assert len({await one.value("a__pid"), await two.value("a__pid")}) == 2
 
 
 async def test_a_question_after_the_call_goes_to_the_client_of_the_session(tmp_path: Path) -> None:
     async with stage(tmp_path, {"a": {}}) as on:
-        one = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "one"})
+        one = await on.legacy(SAMPLING, createMessage=lambda params: sampled("one"))
         await one.call("a__post", method="sampling/createMessage")
         await one.until(lambda: one.asked("sampling/createMessage"))
-        two = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "two"})
+        two = await on.legacy(SAMPLING, createMessage=lambda params: sampled("two"))
         await two.call("a__post", method="sampling/createMessage")
         await two.until(lambda: two.asked("sampling/createMessage"))
         assert [len(each.asked("sampling/createMessage")) for each in (one, two)] == [1, 1]
@@ -102,12 +109,12 @@ async def test_over_http_a_question_belongs_to_the_stream_it_came_on(tmp_path: P
         scripted_http(era="legacy") as server,
         stage(tmp_path, {"a": {"url": server.url, "type": "http"}}) as on,
     ):
-        one = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "one"})
-        two = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "two"})
+        one = await on.legacy(SAMPLING, createMessage=lambda params: sampled("one"))
+        two = await on.legacy(SAMPLING, createMessage=lambda params: sampled("two"))
         await held_by(one, "1")
         await held_by(two, "2")
-        assert await two.value("a__ask", method="sampling/createMessage") == {"result": {"of": "two"}}
-        assert await one.value("a__ask", method="sampling/createMessage") == {"result": {"of": "one"}}
+        assert await two.value("a__ask", method="sampling/createMessage") == {"result": sampled("two")}
+        assert await one.value("a__ask", method="sampling/createMessage") == {"result": sampled("one")}
         assert [len(each.asked("sampling/createMessage")) for each in (one, two)] == [1, 1]
 
 
@@ -154,14 +161,14 @@ async def test_a_session_of_a_server_that_asks_ends_with_its_client(tmp_path: Pa
 
 async def test_where_all_must_share_a_session_an_ambiguous_question_stays_refused(tmp_path: Path) -> None:
     async with stage(tmp_path, {"a": {}}, servers={"a": {"isolation": "shared"}}) as on:
-        one = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "one"})
-        two = await on.legacy(SAMPLING, createMessage=lambda params: {"of": "two"})
+        one = await on.legacy(SAMPLING, createMessage=lambda params: sampled("one"))
+        two = await on.legacy(SAMPLING, createMessage=lambda params: sampled("two"))
         await held_by(one, "1")
         for _ in range(2):
             reply = await two.value("a__ask", method="sampling/createMessage")
             assert reply["error"]["code"] == -32600
         await two.call("a__release", key="1")
-        assert await two.value("a__ask", method="sampling/createMessage") == {"result": {"of": "two"}}
+        assert await two.value("a__ask", method="sampling/createMessage") == {"result": sampled("two")}
         assert await one.value("a__pid") == await two.value("a__pid")
 
 
@@ -199,7 +206,7 @@ async def test_a_question_keeps_its_call_from_timing_out(tmp_path: Path) -> None
         await client.until(lambda: client.asked("sampling/createMessage"))
         for _ in range(4):
             await client.call("a__delay", seconds=0.2)
-        client.respond(client.asked("sampling/createMessage")[0]["id"], {"at": "last"})
+        client.respond(client.asked("sampling/createMessage")[0]["id"], sampled("last"))
         result = await client.response(identifier)
         assert "isError" not in result, result
 

@@ -139,6 +139,7 @@ LINKS: Json = {
 }
 
 
+@pytest.mark.off_schema("content/3", reason="a vendor's content block passes between peers of one era")
 @pytest.mark.parametrize("era", ERAS)
 async def test_links_in_results_get_public_uris_that_can_be_read(tmp_path: Path, era: str) -> None:
     async with stage(tmp_path, {"a": CONTENT | {"era": era}}) as on:
@@ -196,7 +197,10 @@ async def test_equal_tokens_and_ids_of_two_clients_do_not_mix(tmp_path: Path) ->
         assert len({call["id"] for call in calls}) == len(calls)
 
 
-@pytest.mark.parametrize("identifier", [0, -1, 2**53, "", "1", "é", 1.5])
+FRACTION = pytest.mark.off_schema("id: 1.5 is not of type", reason="JSON-RPC knows such ids, so they come back")
+
+
+@pytest.mark.parametrize("identifier", [0, -1, 2**53, "", "1", "é", pytest.param(1.5, marks=FRACTION)])
 async def test_an_id_comes_back_with_its_type(tmp_path: Path, identifier: Any) -> None:
     async with stage(tmp_path, {"a": {}}) as on:
         client = await client_of(on, "legacy")

@@ -9,7 +9,8 @@ import pytest
 from tests.interaction.scripted_http import scripted_http
 from tests.interaction.stage import Json, RefusedError, Stage, stage
 
-FORM: Json = {"method": "elicitation/create", "params": {"message": "who?", "requestedSchema": {"type": "object"}}}
+SCHEMA: Json = {"type": "object", "properties": {}}
+FORM: Json = {"method": "elicitation/create", "params": {"message": "who?", "requestedSchema": SCHEMA}}
 SAMPLE: Json = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}}
 ROOTS: Json = {"method": "roots/list"}
 ABLE: Json = {"elicitation": {}, "sampling": {}, "roots": {}}

@@ -171,6 +171,7 @@ class Call:
     suspend: Callable[[int], None] | None = None
     task: Cancellable | None = None
     server: str | None = None
+    log_level: str | None = None  # of a modern request; a legacy session has one for all
     visits = 0
 
     def __init__(self, session: Session, message: Message, send: Send, headers: dict[str, str] | None = None) -> None:

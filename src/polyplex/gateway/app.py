@@ -40,7 +40,7 @@ class Gateway:
         self.notices = Notices(self.core, self.asks, self.subscriptions, self.listens)
         self.metrics = Metrics(self.core)
         self.draining = False
-        self._local = Local(self.core, self.notices, self.subscriptions, self.listens, self.welcome)
+        self._local = Local(self.core, self.subscriptions, self.listens, self.welcome)
         self._started = False
 
     # -- life
@@ -91,7 +91,7 @@ class Gateway:
         session = call.session
         if session.era is Era.MODERN:
             if call.params is not None and _LOG_MARK in call.params:
-                session.log_level = log_level(call.params)
+                call.log_level = log_level(call.params)
             self.start()
             return self.core.modern.find(call)
         client: Client | None = session.context
@@ -152,7 +152,7 @@ class Gateway:
         """A session with a server is open, perhaps anew."""
         self.core.views.changed()
         self.subscriptions.connected(upstream)
-        self.notices.connected(upstream)
+        self.core.levels.connected(upstream)
 
     def ended(self, upstream: Upstream) -> None:
         """An upstream has been stopped for good."""

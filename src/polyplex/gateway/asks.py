@@ -12,9 +12,10 @@ from polyplex.downstream.session import Call, Send, Session
 from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.gateway.client import Client, call_of
 from polyplex.gateway.core import Core, calls_on
+from polyplex.protocol.bridge import asks as asked
 from polyplex.protocol.bridge.requests import read_meta, with_meta
 from polyplex.protocol.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, decode_fields, decode_text, encode_json
-from polyplex.protocol.revisions import ASK_METHODS, Era
+from polyplex.protocol.revisions import ASK_METHODS, LATEST_LEGACY, Era
 from polyplex.transports.exchange import Exchange, Reply
 from polyplex.upstreams.connection import Asking, request_id
 from polyplex.upstreams.upstream import Upstream
@@ -44,11 +45,13 @@ class Asks:
         if call is None:
             call = self._only_call(upstream, method)
         if call is not None and call.session.era is Era.MODERN:
-            return self._core.parking.ask(upstream, exchange, call, self._core.modern.find(call), method, params)
+            asking = self._core.parking.ask(upstream, exchange, call, self._core.modern.find(call), method, params)
+            return partial(_translated, upstream, method, asking)
         client = self._client(upstream, call, method)
         capability = ASK_METHODS[method]
         if not client.can(capability):
             raise RpcError(METHOD_NOT_FOUND, f"the client does not support {capability}")
+        asked.check(method, params, client.capabilities, client.session.revision)
         if method == "elicitation/create":
             self._remember(upstream, params, client.session, call)
         send = self._way(client.session, call)
@@ -58,9 +61,11 @@ class Asks:
         self, upstream: Upstream, session: Session, method: str, params: bytes | None, send: Send
     ) -> Reply:
         token, params = self._own_token(upstream, params)
+        params, restore = asked.ask_for(method, params, session.revision)
         try:
             async with asyncio.timeout(ASK_SECONDS):
-                return await session.ask(method, params, send)
+                reply = await session.ask(method, params, send)
+            return _answer(upstream, method, reply, restore)
         except TimeoutError:
             raise RpcError(INVALID_REQUEST, f"the client did not answer within {ASK_SECONDS:g} s") from None
         finally:
@@ -148,6 +153,19 @@ class Asks:
 
 def _who(call: Call) -> str:
     return call.session.id if call.session.era is Era.LEGACY else f"call:{id(call)}"
+
+
+async def _translated(upstream: Upstream, method: str, asking: Asking) -> Reply:
+    return _answer(upstream, method, await asking(), None)
+
+
+def _answer(upstream: Upstream, method: str, reply: Reply, restore: asked.Restore | None) -> Reply:
+    """A client's answer in the form of the server's revision."""
+    if reply.result is not None:
+        result = bytes(reply.result) if restore is None else restore(bytes(reply.result))
+        revision = LATEST_LEGACY if upstream.peer is None else upstream.peer.revision
+        reply.result = asked.answer_for(method, result, revision)
+    return reply
 
 
 def elicitation_id(params: bytes | None) -> str | None:

@@ -6,7 +6,7 @@ import msgspec
 
 from polyplex.downstream.session import Call, Session
 from polyplex.gateway.views import View
-from polyplex.protocol.bridge.requests import ClientFacts
+from polyplex.protocol.bridge.requests import ClientFacts, modern_capabilities
 from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
 from polyplex.protocol.revisions import Era
 from polyplex.upstreams.pool import NO_CAPABILITIES, Binding
@@ -46,7 +46,7 @@ class Client:
     def level_changed(self) -> None:
         """Modern servers are told the log level with each request."""
         session = self.session
-        self.facts = ClientFacts(session.capabilities, session.client_info, session.log_level)
+        self.facts = ClientFacts(modern_capabilities(session.capabilities), session.client_info, session.log_level)
 
     def can(self, capability: str) -> bool:
         """True where the client declared the capability."""

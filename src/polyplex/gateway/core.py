@@ -7,6 +7,7 @@ from typing import Final
 from polyplex.config import Config, state_dir
 from polyplex.downstream.session import Call
 from polyplex.gateway.client import Client, call_of, info
+from polyplex.gateway.levels import Levels
 from polyplex.gateway.modern import ModernClients
 from polyplex.gateway.parking import Parking
 from polyplex.gateway.returns import Returns
@@ -31,6 +32,7 @@ class Core:
         self.pool = Pool(config, self.info, events, Manifests(manifest_folder(config)))
         self.views = Views(self.pool)
         self.clients: dict[str, Client] = {}
+        self.levels = Levels(self.clients)
         self.modern = ModernClients(self.pool.prepare, self.pool.release, self._busy)
         ttl = config.options.parked.ttl_seconds
         self._early: dict[Upstream, list[asyncio.Future[None]]] = {}

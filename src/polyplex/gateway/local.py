@@ -11,11 +11,11 @@ from polyplex.errors import RpcError
 from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
 from polyplex.gateway.listens import Listens
-from polyplex.gateway.notices import Notices
 from polyplex.gateway.pipeline import read_target
 from polyplex.gateway.subscriptions import Subscriptions
 from polyplex.gateway.views import View
 from polyplex.protocol import envelope
+from polyplex.protocol.bridge.requests import known_capabilities
 from polyplex.protocol.bridge.results import finish
 from polyplex.protocol.envelope import LOG_LEVELS
 from polyplex.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, Fields, decode_fields, decode_text, encode_json
@@ -41,13 +41,11 @@ class Local:
     def __init__(
         self,
         core: Core,
-        notices: Notices,
         subscriptions: Subscriptions,
         listens: Listens,
         welcome: Callable[[Session], Client],
     ) -> None:
         self._core = core
-        self._notices = notices
         self._subscriptions = subscriptions
         self._listens = listens
         self._welcome = welcome
@@ -74,7 +72,7 @@ class Local:
         if "protocolVersion" not in fields:
             raise RpcError(INVALID_PARAMS, "params.protocolVersion is missing")
         session.revision = call.revision = negotiate(decode_text(fields["protocolVersion"]))
-        session.capabilities = _object(fields, "capabilities")
+        session.capabilities = known_capabilities(_object(fields, "capabilities"), session.revision)
         session.client_info = _object(fields, "clientInfo")
         client = self._welcome(session)
         await self._first_lists(client, exactly=False)
@@ -126,7 +124,9 @@ class Local:
             raise RpcError(INVALID_PARAMS, f"unknown log level {level!r}; one of {', '.join(LOG_LEVELS)}")
         call.session.log_level = level
         client.level_changed()
-        await self._notices.set_level(client)
+        upstreams = [upstream for upstream in self._core.view(client).upstreams if upstream.connection is not None]
+        own = [server.find(client.binding) for server in self._core.pool.servers.values()]
+        await self._core.levels.changed([*upstreams, *(upstream for upstream in own if upstream is not None)])
         return b"{}"
 
     async def _subscribe(self, call: Call, client: Client) -> bytes:

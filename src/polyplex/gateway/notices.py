@@ -6,17 +6,16 @@ from typing import Final
 
 from msgspec import Raw
 
-from polyplex.downstream.session import Call, Session
-from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
+from polyplex.downstream.session import Call
 from polyplex.gateway.asks import Asks
 from polyplex.gateway.client import Client, call_of
 from polyplex.gateway.core import Core, calls_on
+from polyplex.gateway.levels import call_wants, rank_of, session_wants
 from polyplex.gateway.listens import Listens
 from polyplex.gateway.subscriptions import Subscriptions
 from polyplex.protocol import jsonrpc
-from polyplex.protocol.envelope import LOG_LEVELS
 from polyplex.protocol.jsonrpc import decode_fields, encode_json
-from polyplex.protocol.revisions import LIST_METHODS, Era
+from polyplex.protocol.revisions import LIST_METHODS, Era, knows_notice
 from polyplex.transports.background import Background
 from polyplex.transports.exchange import Exchange
 from polyplex.upstreams.upstream import Upstream
@@ -29,8 +28,6 @@ NOTICE_OF: Final = {
     "resourceTemplates": "notifications/resources/list_changed",
 }
 COALESCE_SECONDS: Final = 0.05
-LEVEL_SECONDS: Final = 5.0
-_RANK: Final = {level: rank for rank, level in enumerate(LOG_LEVELS)}
 
 
 class Notices:
@@ -56,7 +53,7 @@ class Notices:
             self._subscriptions.updated(upstream, exchange, params)
         elif method == "notifications/elicitation/complete":
             session = self._asks.elicited(upstream, params)
-            if session is not None:
+            if session is not None and knows_notice(method, session.revision):
                 session.send(jsonrpc.notification(method, params))
         else:
             self._other(upstream, call, method, params)
@@ -68,17 +65,23 @@ class Notices:
         call.send(jsonrpc.notification("notifications/progress", encode_json(fields)))
 
     def _message(self, upstream: Upstream, call: Call | None, params: bytes | None) -> None:
-        """To the call it belongs to; else to the sessions that share the upstream, which are all one principal's."""
-        rank = _rank(params)
+        """To the call it belongs to; else to the sessions that share the upstream, which are all one principal's.
+
+        Modern clients get what belongs to one call only: on a stream that does not say so, the only one under way.
+        """
+        rank = rank_of(params)
         frame = jsonrpc.notification("notifications/message", params)
         if call is not None:
-            if _wants(call.session, rank):
+            if call_wants(call, rank):
                 call.send(frame)
             return
-        calls = {each.session.id: each for each in calls_on(upstream)}
+        under_way = calls_on(upstream)
+        if len(under_way) == 1 and under_way[0].session.era is Era.MODERN and call_wants(under_way[0], rank):
+            under_way[0].send(frame)
+        calls = {each.session.id: each for each in under_way}
         for session_id in upstream.users:
             client = self._core.clients.get(session_id)
-            if client is None or not _wants(client.session, rank):
+            if client is None or not session_wants(client.session, rank):
                 continue
             own = calls.get(session_id)
             if own is not None and client.session.attached is None:
@@ -89,11 +92,12 @@ class Notices:
     def _other(self, upstream: Upstream, call: Call | None, method: str, params: bytes | None) -> None:
         frame = jsonrpc.notification(method, params)
         if call is not None:
-            call.send(frame)
+            if knows_notice(method, call.session.revision):
+                call.send(frame)
             return
         for session_id in upstream.users:
             client = self._core.clients.get(session_id)
-            if client is not None:
+            if client is not None and knows_notice(method, client.session.revision):
                 client.session.send(frame)
 
     # -- list changes
@@ -121,50 +125,3 @@ class Notices:
                 client.listed[member] = view.digest(member)
                 differing.append(member)
         return differing
-
-    # -- log levels
-    def connected(self, upstream: Upstream) -> None:
-        """A new session with a server knows no level yet."""
-        sessions = [client.session for client in self._sharing(upstream) if client.session.log_level is not None]
-        if sessions:
-            self._background.start(self._set_level(upstream))
-
-    async def set_level(self, client: Client) -> None:
-        """The client wants another level: every server behind it gets the lowest that any of its clients wants."""
-        upstreams = [upstream for upstream in self._core.view(client).upstreams if upstream.connection is not None]
-        own = [server.find(client.binding) for server in self._core.pool.servers.values()]
-        wanted = dict.fromkeys((*upstreams, *(upstream for upstream in own if upstream is not None)))
-        await asyncio.gather(*(self._set_level(upstream) for upstream in wanted))
-
-    async def _set_level(self, upstream: Upstream) -> None:
-        connection, peer = upstream.connection, upstream.peer
-        if connection is None or peer is None or peer.era is Era.MODERN or "logging" not in peer.capabilities:
-            return
-        levels = [client.session.log_level for client in self._sharing(upstream)]
-        lowest = min((_RANK[level] for level in levels if level is not None), default=None)
-        if lowest is None:
-            return
-        params = encode_json({"level": LOG_LEVELS[lowest]})
-        try:
-            await connection.request("logging/setLevel", params, seconds=LEVEL_SECONDS)
-        except (UpstreamError, RpcError) as error:
-            log.info("%s: logging/setLevel failed: %s", upstream.config.name, error)
-
-    def _sharing(self, upstream: Upstream) -> list[Client]:
-        clients = self._core.clients
-        return [clients[session] for session in upstream.users if session in clients]
-
-
-def _rank(params: bytes | None) -> int:
-    try:
-        level = decode_fields(params or b"{}").get("level", Raw(b'"info"'))
-    except RemoteProtocolError:
-        return 0
-    return _RANK.get(bytes(level).strip(b'"').decode("utf-8", "replace"), 0)
-
-
-def _wants(session: Session, rank: int) -> bool:
-    """Without a level a legacy client gets what the server sends; a modern one asked for nothing and gets nothing."""
-    if session.log_level is None:
-        return session.era is Era.LEGACY
-    return rank >= _RANK[session.log_level]

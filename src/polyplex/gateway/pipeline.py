@@ -24,7 +24,7 @@ from polyplex.mux.entries import Naming
 from polyplex.mux.rewrite import rewrite_result
 from polyplex.mux.router import Routes, Target
 from polyplex.protocol import headers as mirrored
-from polyplex.protocol.bridge import requests, results
+from polyplex.protocol.bridge import downgrade, errors, requests, results
 from polyplex.protocol.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -38,7 +38,7 @@ from polyplex.protocol.jsonrpc import (
     encode_json,
     error_object,
 )
-from polyplex.protocol.revisions import INPUT_METHODS, Era
+from polyplex.protocol.revisions import INPUT_METHODS, R2025_06_18, Era
 from polyplex.transports.exchange import Reply
 from polyplex.upstreams.connection import request_id
 from polyplex.upstreams.upstream import Outgoing, Upstream
@@ -67,6 +67,8 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
             connection = await upstream.ready()
         peer = connection.peer or upstream.peer
         era = Era.LEGACY if peer is None else peer.era
+        if call.log_level is not None and era is Era.LEGACY:
+            await core.levels.want(upstream, call.log_level)
         outgoing = prepare(call, client, upstream, target, fields, era)
         exchange = upstream.send(connection, outgoing, call)
         try:
@@ -95,13 +97,20 @@ async def asked(core: Core, call: Call, client: Client, upstream: Upstream, outg
 
 
 def failed(core: Core, call: Call, client: Client, era: Era, reply: Reply, fields: Fields) -> Reply:
-    """A server's error as the client's era has it; where a page must be visited first, a modern client is asked to."""
+    """A server's error as the client's revision has it.
+
+    Where a page must be visited first, a modern client is asked to, and a client without that error is told in text.
+    """
     error = reply.error or error_object(INTERNAL_ERROR, "no answer")
     if client.binding.era is Era.MODERN and era is Era.LEGACY and b"-32042" in error:
         decoded = decode_error(error)
         if decoded.code == URL_ELICITATION_REQUIRED and call.method in INPUT_METHODS:
             return core.returns.visit_first(call, client, None if decoded.data is UNSET else bytes(decoded.data))
-    return Reply(error=results.error_for(call.method, error, era, client.binding.era, _uri(fields)))
+    revision = call.session.revision
+    visit = errors.wants_url(error, revision) if call.method == "tools/call" else None
+    if visit is not None:
+        return Reply(result=results.tool_failure(visit, call.session.era))
+    return Reply(error=errors.error_for(call.method, error, era, revision, _uri(fields)))
 
 
 def _subject(method: str, fields: Fields) -> str:
@@ -158,6 +167,8 @@ def prepare(call: Call, client: Client, upstream: Upstream, target: Target, fiel
     entry = target.entry
     bare = entry is not None and entry.key == target.local and call.method != "completion/complete"
     renamed = fields if bare else localise(call.method, fields, target.local)
+    if call.method == "completion/complete" and upstream.peer is not None:
+        renamed = requests.completion_for(renamed, upstream.peer.revision)
     same = era is client.binding.era
     plain = same and b'"progressToken"' not in (call.params or b"")
     meta = {} if plain and renamed is fields else requests.read_meta(fields)
@@ -177,7 +188,7 @@ def prepare(call: Call, client: Client, upstream: Upstream, target: Target, fiel
         named = mirrored.NAMED_METHODS.get(call.method)
         spec = target.entry.headers if target.entry is not None else ()
         headers = requests.mirrored_headers(call.method, target.local if named else None, spec, fields.get("arguments"))
-    streamable = call.streamable and same and not upstream.naming.prefix
+    streamable = call.streamable and same and call.revision >= R2025_06_18 and not upstream.naming.prefix
     return Outgoing(call.method, params, identifier, None if token is None else bytes(token), headers, streamable)
 
 
@@ -194,9 +205,16 @@ def localise(method: str, fields: Fields, local: str) -> Fields:
 
 
 def finish(call: Call, result: bytes, era: Era, naming: Naming) -> bytes:
-    """A server's result in the shape of the client's era, with public URIs. Raises `UpstreamLost` for what is none."""
+    """A server's result in the shape of the client's era and revision, with public URIs.
+
+    Raises `UpstreamLost` for what is none.
+    """
+    session = call.session
     try:
-        return rewrite_result(call.method, results.result_for(call.method, result, era, call.session.era), naming)
+        result = rewrite_result(call.method, results.result_for(call.method, result, era, session.era), naming)
+        if downgrade.applies(era, session.era, session.revision):
+            return downgrade.result_for(call.method, result, session.revision)
+        return result
     except (RemoteProtocolError, msgspec.DecodeError, RecursionError) as error:
         raise UpstreamLost(naming.server, f"its result for {call.method} is not usable: {error}") from None
 
@@ -204,7 +222,10 @@ def finish(call: Call, result: bytes, era: Era, naming: Naming) -> bytes:
 def answer_failure(call: Call, error: Exception) -> Reply:
     """What a client is told. A failing server becomes a tool result, so that the model can act on it."""
     if isinstance(error, RpcError):
-        return Reply.failure(error.code, error.message, error.data)
+        code, session = error.code, call.session
+        if session.era is Era.LEGACY:  # a server's own, where it was asked on the client's behalf
+            code = errors.code_for(call.method, code, Era.LEGACY, session.revision)
+        return Reply.failure(code, error.message, error.data)
     if isinstance(error, RemoteProtocolError):
         return Reply.failure(error.code, str(error))
     if not isinstance(error, UpstreamError):

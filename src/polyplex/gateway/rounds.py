@@ -14,7 +14,17 @@ from msgspec import Raw
 from polyplex.downstream.session import Call
 from polyplex.errors import RpcError, UpstreamError
 from polyplex.gateway.client import Client
-from polyplex.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Fields, decode_error, decode_fields, encode_json
+from polyplex.protocol.bridge import asks
+from polyplex.protocol.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    Fields,
+    decode_error,
+    decode_fields,
+    decode_text,
+    encode_json,
+    notification,
+)
 from polyplex.protocol.revisions import ASK_METHODS
 from polyplex.transports.exchange import Reply
 from polyplex.upstreams.connection import request_id
@@ -26,6 +36,7 @@ MAX_QUESTIONS: Final = 32
 _MARK: Final = b'"input_required"'
 MARKS: Final = (_MARK, b'"inputRequests"', b'"requestState"')
 _CANCELLED: Final = b'{"action":"cancel"}'
+_ID: Final = "elicitationId"
 
 
 class _Question(msgspec.Struct):
@@ -49,13 +60,15 @@ def needs_input(result: bytes | None) -> bool:
 
 async def answered(call: Call, client: Client, upstream: Upstream, outgoing: Outgoing, reply: Reply) -> Reply:
     """The final reply, after as many rounds as the server wants. Raises `RpcError` where the client cannot answer."""
+    visits: list[str] = []
     for _ in range(MAX_ROUNDS):
-        if not needs_input(reply.result):
+        wanted = _read(upstream, reply.result or b"{}") if needs_input(reply.result) else None
+        if wanted is None or wanted.resultType != "input_required":
+            _complete(call, reply, visits)
             return reply
-        wanted = _read(upstream, reply.result or b"{}")
-        if wanted.resultType != "input_required":
-            return reply
-        responses = await _ask_all(call, client, wanted.inputRequests)
+        questions = {key: _as_legacy(question) for key, question in wanted.inputRequests.items()}
+        responses = await _ask_all(call, client, questions)
+        visits += _visited(questions, responses)
         outgoing = _again(outgoing, responses, wanted.requestState)
         connection = await upstream.ready()
         exchange = upstream.send(connection, outgoing, call)
@@ -76,36 +89,58 @@ def _read(upstream: Upstream, result: bytes) -> _InputRequired:
     return wanted
 
 
-async def _ask_all(call: Call, client: Client, questions: dict[str, _Question]) -> Fields:
-    for question in questions.values():
+async def _ask_all(call: Call, client: Client, asked: dict[str, _Question]) -> Fields:
+    for question in asked.values():
         capability = ASK_METHODS.get(question.method)
         if capability is None or not client.can(capability):
             needed = capability or question.method
             raise RpcError(INVALID_REQUEST, f"the server needs {needed}, which this client does not support")
-    answers = await asyncio.gather(*(_ask(call, question) for question in questions.values()))
-    return dict(zip(questions, map(Raw, answers), strict=True))
+        try:
+            asks.check(question.method, bytes(question.params), client.capabilities, client.session.revision)
+        except RpcError as error:
+            raise RpcError(INVALID_REQUEST, error.message) from None
+    answers = await asyncio.gather(*(_ask(call, question) for question in asked.values()))
+    return dict(zip(asked, map(Raw, answers), strict=True))
 
 
 async def _ask(call: Call, question: _Question) -> bytes:
     """One answer as raw JSON. A refusal counts as a cancelled form; without an answer to the rest nothing can go on."""
-    reply = await call.session.ask(question.method, _params(question), call.send)
+    session = call.session
+    params, restore = asks.ask_for(question.method, bytes(question.params), session.revision)
+    reply = await session.ask(question.method, params, call.send)
     if reply.result is not None:
-        return bytes(reply.result)
+        return bytes(reply.result) if restore is None else restore(bytes(reply.result))
     if question.method == "elicitation/create":
         return _CANCELLED
     error = decode_error(reply.error or b"{}")
     raise RpcError(error.code, f"the client refused {question.method}: {error.message}")
 
 
-def _params(question: _Question) -> bytes:
+def _as_legacy(question: _Question) -> _Question:
     """Legacy clients know a question about a URL by an id, which modern servers do not give."""
-    raw = bytes(question.params)
-    if question.method != "elicitation/create" or b'"url"' not in raw:
-        return raw
-    fields = decode_fields(raw)
-    if fields.get("mode") == Raw(b'"url"') and "elicitationId" not in fields:
-        return encode_json(fields | {"elicitationId": Raw(encode_json(str(uuid.uuid4())))})
-    return raw
+    if question.method != "elicitation/create" or b'"url"' not in bytes(question.params):
+        return question
+    fields = decode_fields(question.params)
+    if fields.get("mode") != Raw(b'"url"') or _ID in fields:
+        return question
+    return _Question(question.method, Raw(encode_json(fields | {_ID: Raw(encode_json(str(uuid.uuid4())))})))
+
+
+def _visited(questions: dict[str, _Question], responses: Fields) -> list[str]:
+    """The ids of the URLs that the user was willing to visit."""
+    return [
+        decode_text(fields[_ID])
+        for key, question in questions.items()
+        if question.method == "elicitation/create" and _ID in (fields := decode_fields(question.params))
+        if decode_fields(responses[key]).get("action") == Raw(b'"accept"')
+    ]
+
+
+def _complete(call: Call, reply: Reply, visits: list[str]) -> None:
+    """The server took what the user did at its URLs for done: legacy clients wait for a notice that says so."""
+    if reply.result is not None:
+        for visit in visits:
+            call.send(notification("notifications/elicitation/complete", encode_json({_ID: visit})))
 
 
 def _again(outgoing: Outgoing, responses: Fields, state: str | msgspec.UnsetType) -> Outgoing:

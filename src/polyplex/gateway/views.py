@@ -1,6 +1,7 @@
 """Merged lists: what one client sees of all servers, rendered once and kept until something changes."""
 
 import hashlib
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Raw
@@ -9,6 +10,7 @@ from polyplex.mux import cursors
 from polyplex.mux.entries import Entry
 from polyplex.mux.router import Routes
 from polyplex.protocol.bridge.results import finish
+from polyplex.protocol.bridge.schemas import tool_for_legacy
 from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
 from polyplex.protocol.revisions import LIST_METHODS, Era
 from polyplex.upstreams.lists import DEFAULT_TTL_MS
@@ -38,6 +40,8 @@ class View:
         }
         owners = [upstream.config.name for upstream in upstreams if _has(upstream, "resources")]
         self.routes = Routes(lists, [upstream.naming for upstream in upstreams], owners)
+        peers = ((upstream.config.name, upstream.peer) for upstream in upstreams)
+        self._modern = {name for name, peer in peers if peer is not None and peer.era is Era.MODERN}
         self._digests: dict[str, bytes] = {}
         self._pages: dict[tuple[str, int, Era], bytes] = {}
         self._ttl: dict[str, tuple[int, str]] = {member: _caching(upstreams, member) for member in members}
@@ -69,12 +73,18 @@ class View:
         while end < len(entries) and end - start < PAGE_ENTRIES and (size < PAGE_BYTES or end == start):
             size += len(entries[end].raw)
             end += 1
-        raw = b"[" + b",".join(entry.raw for entry in entries[start:end]) + b"]"
-        fields: Fields = {member: Raw(raw)}
+        shown = self._shown(member, entries[start:end], era)
+        fields: Fields = {member: Raw(b"[" + b",".join(shown) + b"]")}
         if end < len(entries):
             fields["nextCursor"] = Raw(encode_json(cursors.seal(method, entries[end - 1].key, end)))
         ttl, scope = self._ttl[member]
         return finish(method, fields, ttl, scope) if era is Era.MODERN else encode_json(fields)
+
+    def _shown(self, member: str, entries: list[Entry], era: Era) -> Iterable[bytes]:
+        """The entries in the form that an era allows: legacy clients may get the tools of modern servers in another."""
+        if era is Era.MODERN or member != "tools" or not self._modern:
+            return (entry.raw for entry in entries)
+        return (tool_for_legacy(entry.raw) if entry.server in self._modern else entry.raw for entry in entries)
 
     def digest(self, member: str) -> bytes:
         """Equal for equal lists."""

@@ -34,6 +34,16 @@ LIST_METHODS: Final = {
     "resources/templates/list": "resourceTemplates",
     "prompts/list": "prompts",
 }
+# The notifications of servers that not every revision has: where they begin, and where they end.
+_NOTICES: Final = {
+    "notifications/elicitation/complete": (R2025_11_25, R2025_11_25),
+    "notifications/tasks/status": (R2025_11_25, R2025_11_25),
+    "notifications/tasks": (R2026_07_28, "9999"),
+    "notifications/subscriptions/acknowledged": (R2026_07_28, "9999"),
+    "notifications/cancelled": ("", R2025_11_25),
+    "notifications/roots/list_changed": ("9999", ""),
+    "notifications/initialized": ("9999", ""),
+}
 ROUTED_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
 INPUT_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 CACHEABLE_METHODS: Final = frozenset({*LIST_METHODS, "resources/read", "server/discover"})
@@ -57,6 +67,12 @@ def negotiate(requested: str) -> str:
 def allows_batches(revision: str) -> bool:
     """JSON-RPC batches exist in 2025-03-26 alone."""
     return revision == R2025_03_26
+
+
+def knows_notice(method: str, revision: str) -> bool:
+    """False for a notification of other revisions than this; those of vendors belong to none and pass."""
+    first, last = _NOTICES.get(method, ("", "9999"))
+    return first <= revision <= last
 
 
 def has_resumption(revision: str) -> bool:

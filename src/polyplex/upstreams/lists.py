@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError, UpstreamTimeout
-from polyplex.protocol.jsonrpc import METHOD_NOT_FOUND, decode_text, encode_json
+from polyplex.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, decode_text, encode_json
 from polyplex.protocol.revisions import LIST_METHODS, Era
 from polyplex.upstreams.connection import Connection
 from polyplex.upstreams.handshake import Identity
@@ -45,7 +45,7 @@ def offers(connection: Connection, method: str) -> bool:
 
 
 async def fetch_list(connection: Connection, method: str, identity: Identity) -> Listing:
-    """All pages of a list; where a later page fails, those before it.
+    """All pages of a list; where a later page fails, those before it. A cursor that is refused means to start again.
 
     Raises `UpstreamError` or `RpcError` for the first page, or where the connection is lost. A server without the
     method has an empty list.
@@ -56,6 +56,7 @@ async def fetch_list(connection: Connection, method: str, identity: Identity) ->
     ttl: int | None = None
     private = False
     failure: str | None = None
+    restarted = False
     for _ in range(MAX_PAGES):
         try:
             result = await connection.request(method, _params(connection, cursor, identity), seconds=LIST_SECONDS)
@@ -64,6 +65,12 @@ async def fetch_list(connection: Connection, method: str, identity: Identity) ->
                 break
             if cursor is None:
                 raise
+            if not restarted and isinstance(error, RpcError) and error.code == INVALID_PARAMS:
+                log.info("%s: %s refuses its own cursor; starting again", connection.server, method)
+                entries.clear()
+                seen.clear()
+                cursor, restarted = None, True
+                continue
             failure = f"the list is cut short: its page {len(seen) + 1} failed: {error}"
             log.warning("%s: %s: %s", connection.server, method, failure)
             break

@@ -7,7 +7,7 @@ from polyplex.protocol import envelope
 from polyplex.protocol.bridge.questions import RETRY_MEMBERS
 from polyplex.protocol.headers import ParamHeader, encode_value, mirror
 from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
-from polyplex.protocol.revisions import Era
+from polyplex.protocol.revisions import R2025_06_18, Era
 
 
 class ClientFacts(msgspec.Struct, frozen=True):
@@ -16,6 +16,27 @@ class ClientFacts(msgspec.Struct, frozen=True):
     capabilities: bytes
     info: bytes
     log_level: str | None
+
+
+def known_capabilities(raw: bytes, revision: str) -> bytes:
+    """A client's capabilities without those that its own revision does not have: elicitation began with 2025-06-18."""
+    if revision >= R2025_06_18 or b'"elicitation"' not in raw:
+        return raw
+    return encode_json({name: value for name, value in decode_fields(raw).items() if name != "elicitation"})
+
+
+def modern_capabilities(raw: bytes) -> bytes:
+    """A legacy client's capabilities for a modern server, whose tasks are an extension of their own."""
+    if b'"tasks"' not in raw:
+        return raw
+    return encode_json({name: value for name, value in decode_fields(raw).items() if name != "tasks"})
+
+
+def completion_for(fields: Fields, revision: str) -> Fields:
+    """The params of completion/complete; the other arguments are context from 2025-06-18 on."""
+    if revision >= R2025_06_18 or "context" not in fields:
+        return fields
+    return {name: value for name, value in fields.items() if name != "context"}
 
 
 def read_meta(fields: Fields) -> Fields:

@@ -1,4 +1,4 @@
-"""Results and errors on their way to a client, in the shape its era wants (PROTOCOL: resultType, ttl, error codes)."""
+"""Results on their way to a client, in the shape its era wants (PROTOCOL: resultType, ttl)."""
 
 from typing import Final
 
@@ -7,15 +7,9 @@ from msgspec import UNSET, Raw, UnsetType
 
 from polyplex.protocol import envelope
 from polyplex.protocol.jsonrpc import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    RESOURCE_NOT_FOUND,
-    URL_ELICITATION_REQUIRED,
     Fields,
-    decode_error,
     decode_fields,
     encode_json,
-    error_object,
 )
 from polyplex.protocol.revisions import CACHEABLE_METHODS, Era
 
@@ -23,7 +17,6 @@ _COMPLETE: Final = Raw(b'"complete"')
 _MODERN_MEMBERS: Final = ("resultType", "ttlMs", "cacheScope")
 _USUAL_START: Final = b'{"content":['
 DEFAULT_TTL_MS: Final = 0
-_LEGACY_CODES: Final = {RESOURCE_NOT_FOUND: INVALID_PARAMS, URL_ELICITATION_REQUIRED: INTERNAL_ERROR}
 
 
 def tool_failure(text: str, era: Era) -> bytes:
@@ -97,21 +90,3 @@ def strip(fields: Fields) -> bytes:
         else:
             del kept["_meta"]
     return encode_json(kept)
-
-
-def error_for(method: str, error: bytes, upstream: Era, client: Era, uri: str | None = None) -> bytes:
-    """An error with a code of the client's era: a missing resource is -32002 (legacy) or -32602 (modern).
-
-    Modern senders must not use the codes that only legacy revisions define (2026-07-28, "Error codes").
-    """
-    if upstream is client:
-        return error
-    decoded = decode_error(error)
-    data = None if decoded.data is UNSET else bytes(decoded.data)
-    if client is Era.MODERN and decoded.code in _LEGACY_CODES:
-        if data is None and uri is not None:
-            data = encode_json({"uri": uri})
-        return error_object(_LEGACY_CODES[decoded.code], decoded.message, data)
-    if client is Era.LEGACY and decoded.code == INVALID_PARAMS and method == "resources/read":
-        return error_object(RESOURCE_NOT_FOUND, decoded.message, data)
-    return error

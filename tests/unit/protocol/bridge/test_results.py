@@ -1,10 +1,9 @@
-import itertools
 import json
 from typing import Any
 
 import pytest
 
-from polyplex.protocol.bridge.results import error_for, finish, mend_tool_result, result_for, strip
+from polyplex.protocol.bridge.results import finish, mend_tool_result, result_for, strip
 from polyplex.protocol.jsonrpc import decode_fields
 from polyplex.protocol.revisions import Era
 
@@ -76,42 +75,3 @@ def test_tool_results_are_mended_only_where_clients_would_break(result: bytes, m
         assert found is result
     else:
         assert members(found) == mended
-
-
-def error(code: int, **data: Any) -> bytes:
-    return json.dumps({"code": code, "message": "m", **data}).encode()
-
-
-@pytest.mark.parametrize(("upstream", "client"), list(itertools.product(Era, Era)))
-@pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get"])
-def test_errors_keep_code_and_data(upstream: Era, client: Era, method: str) -> None:
-    for code in (-32603, -32601, 0, 1234, -32000, -32021):
-        sent = error(code, data={"k": [1, None]})
-        assert members(error_for(method, sent, upstream, client)) == members(sent)
-
-
-@pytest.mark.parametrize(
-    ("code", "upstream", "client", "method", "expected"),
-    [
-        (-32002, LEGACY, MODERN, "resources/read", -32602),
-        (-32002, LEGACY, MODERN, "prompts/get", -32602),
-        (-32042, LEGACY, MODERN, "tools/call", -32603),
-        (-32602, MODERN, LEGACY, "resources/read", -32002),
-        (-32602, MODERN, LEGACY, "tools/call", -32602),
-        (-32602, LEGACY, MODERN, "resources/read", -32602),
-        (-32002, LEGACY, LEGACY, "resources/read", -32002),
-        (-32042, LEGACY, LEGACY, "tools/call", -32042),
-    ],
-)
-def test_codes_of_one_era_never_reach_the_other(
-    code: int, upstream: Era, client: Era, method: str, expected: int
-) -> None:
-    assert members(error_for(method, error(code, data=7), upstream, client)) == {
-        "code": expected,
-        "message": "m",
-        "data": 7,
-    }
-
-
-def test_a_missing_resource_is_named() -> None:
-    assert members(error_for("resources/read", error(-32002), LEGACY, MODERN, "x:1"))["data"] == {"uri": "x:1"}
