@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from tests.interaction.parked import ABLE, asking, finished, first_round, refusal, retry
+from tests.interaction.parked import ABLE, FORM, asking, finished, first_round, refusal, retry
 from tests.interaction.scripted_http import scripted_http
 from tests.interaction.stage import Json, stage, value
 
-ASK: Json = {"name": "a__ask", "arguments": {"method": "elicitation/create", "params": {"message": "m"}}}
+ASK: Json = {"name": "a__ask", "arguments": {"method": "elicitation/create", "params": FORM}}
 
 
 async def test_a_question_never_reaches_a_client_that_it_may_not_be_for(tmp_path: Path) -> None:
@@ -57,6 +57,10 @@ async def test_a_log_message_that_belongs_to_no_call_reaches_no_modern_client(tm
         client = on.modern()
         client.log_level = "debug"
         params: Json = {"method": "notifications/message", "params": {"level": "error", "data": "whose?"}}
+        held = client.begin("a__hold", key="k")
         await client.value("a__notify", **params)
         await finished(client, {"name": "a__pid", "arguments": {}})
-        assert client.notices("notifications/message") == []
+        assert client.notices("notifications/message") == [], "two calls were under way"
+        client.cancel(held)
+        await client.value("a__notify", **params)
+        assert client.notices("notifications/message") == [params["params"]], "and now it is the only one's"
