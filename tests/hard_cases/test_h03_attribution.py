@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.interaction.parked import ABLE, FORM, asking, finished, first_round, refusal, retry
 from tests.interaction.scripted_http import scripted_http
-from tests.interaction.stage import Json, stage, value
+from tests.interaction.stage import Json, eventually, stage, value
 
 ASK: Json = {"name": "a__ask", "arguments": {"method": "elicitation/create", "params": FORM}}
 
@@ -57,10 +57,13 @@ async def test_a_log_message_that_belongs_to_no_call_reaches_no_modern_client(tm
         client = on.modern()
         client.log_level = "debug"
         params: Json = {"method": "notifications/message", "params": {"level": "error", "data": "whose?"}}
+        await client.value("a__pid")
         held = client.begin("a__hold", key="k")
+        await eventually(lambda: len(on.received("a", "tools/call")) == 2)
         await client.value("a__notify", **params)
         await finished(client, {"name": "a__pid", "arguments": {}})
         assert client.notices("notifications/message") == [], "two calls were under way"
         client.cancel(held)
+        await eventually(lambda: on.received("a", "notifications/cancelled"))
         await client.value("a__notify", **params)
         assert client.notices("notifications/message") == [params["params"]], "and now it is the only one's"
