@@ -22,7 +22,7 @@ from tests.interaction.parked import (
     retry,
 )
 from tests.interaction.scripted_http import scripted_http
-from tests.interaction.stage import Json, Stage, eventually, stage, value
+from tests.interaction.stage import Json, Stage, eventually, stage, text, value
 
 METHODS = tuple(PARAMS)
 TRANSPORTS = pytest.mark.parametrize("transport", ["stdio", "http"])
@@ -316,3 +316,21 @@ async def test_roots_that_a_server_asks_for_at_its_start_are_asked_for_with_the_
         await eventually(lambda: ROOTS in [message.get("result") for message in on.journal("a")])
         await client.value("a__release", key="k")
         assert value(await client.response(held)) == "released"
+
+
+async def test_time_in_which_the_server_waits_for_an_answer_does_not_count_and_other_time_does(tmp_path: Path) -> None:
+    servers: Json = {"a": {"timeoutSeconds": 0.5, "maxTimeoutSeconds": 0.5}}
+    async with stage(tmp_path, {"a": {"era": "legacy"}}, servers=servers) as on:
+        client = on.modern(ABLE)
+        params = asking("elicitation/create", then="k")
+        result = await first_round(client, params)
+        (parked,) = on.gateway.core.parking._parked.values()
+        assert parked.exchange is not None and parked.exchange.deadline == 0.0
+        slow = client.begin("a__hold", key="other")
+        assert "did not answer in time" in text(await client.response(slow)), "longer than the call may take"
+        assert not parked.exchange.done()
+        final = await client.request("tools/call", retry(params, result))
+        assert final["isError"] and "did not answer in time" in text(final)
+        await eventually(lambda: len(on.received("a", "notifications/cancelled")) == 2)
+        assert await client.request("tools/call", retry(params, result)) == final, "and it is not run again"
+        assert len([each for each in on.received("a", "tools/call") if each["params"]["name"] == "asks"]) == 1
