@@ -137,6 +137,10 @@ class EventStore:
         if frames is not None:
             await asyncio.wrap_future(frames.close())
 
+    @property
+    def _disk_keeps_up(self) -> bool:
+        return self._database is not None and self._on_their_way <= self._options.memory_bytes
+
     def _disk(self) -> "FrameStore | None":
         """The frames in the database; nothing is loaded or opened before there is something to write."""
         if self._frames is None and self._database is not None:
@@ -160,7 +164,7 @@ class EventStore:
             self.evict(order.first)
         while len(self._all) > 1 and (self._all.nbytes > self._options.max_bytes or len(self._all) > EVENTS):
             self.evict(self._all.first)
-        if event.size > LARGE_BYTES and self._database is not None and event.serial in self._resident:
+        if event.size > LARGE_BYTES and event.serial in self._resident and self._disk_keeps_up:
             self._write([event])
         if self._resident_bytes > self._options.memory_bytes:
             self._relieve()
@@ -204,7 +208,7 @@ class EventStore:
     def _relieve(self) -> None:
         """Memory is full: the older half goes to the database, or goes altogether where that does not keep up."""
         goal = self._options.memory_bytes // 2
-        if self._database is not None and self._on_their_way <= self._options.memory_bytes:
+        if self._disk_keeps_up:
             batch: list[_Event] = []
             surplus = self._resident_bytes - goal
             for event in self._resident.values():
