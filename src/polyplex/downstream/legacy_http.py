@@ -239,11 +239,16 @@ class LegacyHttp:
 
     def _take_up(self, request: Request, session: Session, name: str, last: bytes) -> None:
         """The rest of a call's stream: more to come while the call is under way, else all has been said."""
-        stream = session.resumable.get(name)
+        log, stream = session.event_log(), session.resumable.get(name)
         over = stream is None
         if stream is None:
-            stream = LoggedStream(session.event_log(), name)
-        stream.take_up(request, request.respond_events(_session_header(_own_id(request))), last)
+            if last == log.latest(name):  # some clients would ask again for ever, as for a call that they cancelled
+                _error(request, 400, "all of the stream of this Last-Event-ID has been sent")
+                return
+            stream = LoggedStream(log, name)
+        writer = request.respond_events(_session_header(_own_id(request)))
+        stream.take_up(request, writer, last)
+        stream.prime(session.revision, position=last)  # some clients remember no id from before this connection
         if over:
             stream.end()
 

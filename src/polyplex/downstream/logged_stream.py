@@ -45,10 +45,11 @@ class LoggedStream:
         self._leave()
         self.writer = writer
 
-    def prime(self, revision: str, retry_ms: int = RETRY_MS) -> None:
+    def prime(self, revision: str, retry_ms: int = RETRY_MS, position: bytes | None = None) -> None:
         """Tell the client where it is, so that it can come again before the next event, and when (2025-11-25)."""
         if revision >= R2025_11_25 and self.writer is not None:
-            self.writer.write(encode_event(b"", event=None, id=self._log.latest(self.name), retry=retry_ms))
+            identifier = self._log.latest(self.name) if position is None else position
+            self.writer.write(encode_event(b"", event=None, id=identifier, retry=retry_ms))
 
     def take_up(
         self, request: Request, writer: ResponseWriter, position: bytes, reached: Callable[[], None] | None = None
