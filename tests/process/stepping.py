@@ -71,6 +71,7 @@ class PollingServer:
         self.revision = revision
         self.cut = cut
         self.frames: list[bytes] = []
+        self.calls = 0
         self.losses = 0
         self.told = 0
         self.begun = asyncio.Event()
@@ -115,6 +116,7 @@ class PollingServer:
             await self._result(peer, identifier, {"tools": TOOLS[:1]})
         elif method == "tools/call":
             self._slow = identifier, message["params"].get("_meta", {}).get("progressToken")
+            self.calls += 1
             self.begun.set()
             if self.revision == "2025-11-25":
                 await peer.events(b"id: 0\nretry: 10\ndata:\n\n")
@@ -143,8 +145,8 @@ class PollingServer:
         async with self._more:
             await self._more.wait_for(lambda: len(self.frames) > position)
         numbers = range(position + 1, len(self.frames) + 1)
-        events = [b"id: %d\ndata: %b\n\n" % (number, self.frames[number - 1]) for number in numbers]
-        whole = self.cut is None or self.losses % 2 == 0
+        events = [b"id: %d\nretry: 10\ndata: %b\n\n" % (number, self.frames[number - 1]) for number in numbers]
+        whole = self.cut is None or self.losses % 2 == 1
         if self.cut is None:
             await peer.events(*events)
         else:
