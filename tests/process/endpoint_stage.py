@@ -101,9 +101,13 @@ class Client:
 
     async def open(self, last: str | None = None, path: str = "/mcp") -> Received:
         """A GET, and the head of its response."""
+        await self.open_only(last, path)
+        return await self.connection.head()
+
+    async def open_only(self, last: str | None = None, path: str = "/mcp") -> None:
+        """A GET whose response is not read yet."""
         headers = {"Accept": "text/event-stream"} | ({} if last is None else {"Last-Event-ID": last})
         await self.send(None, headers, "GET", path)
-        return await self.connection.head()
 
     async def event(self) -> dict[str, Any]:
         """The next event of a stream; comments are passed over. Empty at its end."""

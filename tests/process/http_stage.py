@@ -1,6 +1,8 @@
 """What the tests of HTTP talk to: a raw server and a raw client that say byte for byte what a test wants."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -211,6 +213,11 @@ class RawClient:
 
     def close(self) -> None:
         self.writer.close()
+
+    def reset(self) -> None:
+        """Break the connection so that the server notices at once; after `close` it may still be read from."""
+        self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
 
 
 @asynccontextmanager

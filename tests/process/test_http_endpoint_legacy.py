@@ -340,7 +340,7 @@ async def test_a_call_goes_on_where_the_client_takes_it_up(loop_factory: LoopFac
         stage.gateway.calls[1].send(NOTE % 2)
         async with stage.client(session, LATEST) as client:
             await client.open(last)
-            assert progress([await client.event()]) == [2]
+            assert progress([await client.event(), await client.event()]) == [2]
             stage.gateway.calls[1].send(NOTE % 3)
             for call in stage.endpoint._active:
                 call.keep_alive(asyncio.get_running_loop().time() + 100)

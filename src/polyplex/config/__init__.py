@@ -10,7 +10,7 @@ from polyplex.config.model import (
     ServerOptions,
     Trust,
 )
-from polyplex.config.paths import cache_dir, config_dir, state_dir
+from polyplex.config.paths import cache_dir, config_dir, state_database, state_dir
 
 __all__ = [
     "Config",
@@ -24,5 +24,6 @@ __all__ = [
     "config_dir",
     "load_config",
     "load_config_dict",
+    "state_database",
     "state_dir",
 ]

@@ -115,6 +115,20 @@ class ParkedOptions(Struct, frozen=True, kw_only=True, rename="camel"):
         return f"ParkedOptions(ttl_seconds={self.ttl_seconds!r}, keys=<{len(self.keys)} hidden>)"
 
 
+class EventLogOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`polyplex.events`: what is kept of event streams, for clients that take a broken one up again."""
+
+    max_bytes: Annotated[
+        Count, Meta(description="Bytes kept for all sessions; one session gets an eighth of them.")
+    ] = 256 * 1024 * 1024
+    memory_bytes: Annotated[
+        Count, Meta(description="As many of these bytes stay in memory; more go to the state database.")
+    ] = 32 * 1024 * 1024
+    max_age_seconds: Annotated[
+        Seconds, Meta(description="How long an event, and the result of a call, waits for its client.")
+    ] = 600.0
+
+
 class GuardOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     """`polyplex.guard`: protection from what servers say."""
 
@@ -142,6 +156,9 @@ class GatewayOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     payloads: Annotated[PayloadOptions, Meta(description="Passing large results by reference.")] = PayloadOptions()
     results: Annotated[ResultOptions, Meta(description="Bounding what reaches the model.")] = ResultOptions()
     parked: Annotated[ParkedOptions, Meta(description="Questions of legacy servers.")] = ParkedOptions()
+    events: Annotated[EventLogOptions, Meta(description="What is kept of event streams that break.")] = (
+        EventLogOptions()
+    )
     guard: Annotated[GuardOptions, Meta(description="Protection from what servers say.")] = GuardOptions()
     policy: Annotated[str | None, Meta(description="Policy file: who may call which tool with what.")] = None
     auth: Annotated[dict[str, Any], Meta(description="Issuers, audiences and static tokens of callers.")] = {}

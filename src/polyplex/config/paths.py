@@ -21,6 +21,13 @@ def state_dir(environ: Mapping[str, str] | None = None) -> Path:
     return _private(_location("XDG_STATE_HOME", ".local/state", environ))
 
 
+def state_database(state: str | None) -> Path:
+    """The state database of this machine for the value of `polyplex.state`; the default one where that is shared."""
+    if state is not None and state.startswith("sqlite:"):
+        return Path(state.removeprefix("sqlite:"))
+    return state_dir() / "state.db"
+
+
 def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
     """The folder for what may be deleted at any time, created on first use."""
     return _private(_location("XDG_CACHE_HOME", ".cache", environ))

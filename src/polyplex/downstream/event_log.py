@@ -1,89 +1,88 @@
-"""Events that were sent on a session's streams, for a client that takes a broken stream up again.
+"""Events that were sent on a session's streams, for a client that takes a broken stream up again: the interface.
 
-Resumption exists from 2025-03-26 to 2025-11-25 ("Resumability and Redelivery"). An event id names its stream and its
-place in it; a client is never given another stream's events.
+Resumption exists from 2025-03-26 to 2025-11-25 ("Resumability and Redelivery"). `event_store.py` keeps events in memory
+and in the state database of this process; a store that several processes share can take its place.
 """
 
-from collections import deque
-from typing import Final, Protocol
+from typing import NamedTuple, Protocol
 
-MAX_EVENTS: Final = 512
-MAX_BYTES: Final = 8 * 1024 * 1024
-GENERAL: Final = "g"
+
+class Missed(NamedTuple):
+    """What came on a stream after some event: ids and frames in order, as many as make a page.
+
+    `position` is the id up to which the page tells everything. `lost` events of it are no longer kept.
+    """
+
+    events: list[tuple[bytes, bytes]]
+    position: bytes
+    lost: int
 
 
 class EventLog(Protocol):
-    """What endpoints need of a log; one for each session."""
+    """The events of one session. What an implementation must keep:
 
-    def open_stream(self) -> str:
-        """A name for a new stream."""
-        ...
-
-    def append(self, stream: str, frame: bytes) -> bytes:
-        """Remember a frame; returns its event id."""
-        ...
-
-    def latest(self, stream: str) -> bytes:
-        """The id of the last event of a stream, or of its start."""
-        ...
-
-    def after(self, event_id: str) -> tuple[str, list[tuple[bytes, bytes]]] | None:
-        """The stream of an event and what was sent on it afterwards, as ids and frames; None for a made-up id."""
-        ...
-
-
-class MemoryEventLog:
-    """In memory, bounded by number and bytes; the oldest events go first.
-
-    Events are numbered through all streams, so that one that was forgotten and goes on repeats no id.
+    - The events of a stream keep the order in which they were appended, and each is given at most once for each
+      `after`, whatever is appended meanwhile. `append` and `latest` are immediate: they wait for no disk and no peer.
+    - An event id is unique in the session, names its stream, and means nothing in any other session.
+    - `after` gives events of the stream of the id only, and of this session only. Events that are no longer kept are
+      counted, never passed over in silence.
+    - Nothing raises: what a store cannot give is lost, and counted as such.
+    - It is bounded in bytes, number and age. Frames that came without `instead` go first; one that came with it (a
+      response, a question) goes when nothing else is left to go, and `instead` takes its place.
     """
 
-    __slots__ = ("_bytes", "_events", "_last", "_number", "_streams")
-
-    def __init__(self) -> None:
-        self._events: deque[tuple[str, int, bytes]] = deque()
-        self._bytes = 0
-        self._streams = 0
-        self._number = 0
-        self._last: dict[str, int] = {GENERAL: 0}
+    @property
+    def general(self) -> str:
+        """The name of the session's general stream."""
+        ...
 
     def open_stream(self) -> str:
-        """A name for a new stream."""
-        self._streams += 1
-        name = f"c{self._streams}"
-        self._note(name, 0)
-        return name
+        """A name for a new stream, that of a call."""
+        ...
 
-    def _note(self, stream: str, number: int) -> None:
-        self._last.pop(stream, None)
-        self._last[stream] = number
-        if len(self._last) > MAX_EVENTS:
-            del self._last[next(key for key in self._last if key != GENERAL)]
-
-    def append(self, stream: str, frame: bytes) -> bytes:
-        """Remember a frame; returns its event id."""
-        number = self._number = self._number + 1
-        self._note(stream, number)
-        self._events.append((stream, number, frame))
-        self._bytes += len(frame)
-        while len(self._events) > MAX_EVENTS or (self._bytes > MAX_BYTES and len(self._events) > 1):
-            self._bytes -= len(self._events.popleft()[2])
-        return event_id(stream, number)
+    def append(self, stream: str, frame: bytes, instead: bytes | None = None) -> bytes:
+        """Remember a frame; returns its event id. `instead` may be empty: then nothing takes its place."""
+        ...
 
     def latest(self, stream: str) -> bytes:
         """The id of the last event of a stream, or of its start."""
-        return event_id(stream, self._last.get(stream, 0))
+        ...
 
-    def after(self, event_id: str) -> tuple[str, list[tuple[bytes, bytes]]] | None:
-        """The stream of an event and what was sent on it afterwards."""
-        stream, _, text = event_id.rpartition("-")
-        if stream not in self._last or not text.isdecimal() or len(text) > 12 or int(text) > self._last[stream]:
-            return None
-        return stream, [
-            (b"%b-%d" % (name.encode(), number), frame)
-            for name, number, frame in self._events
-            if name == stream and number > int(text)
-        ]
+    def finish(self, stream: str) -> None:
+        """No more events will come on a stream; it may be forgotten before those that are open."""
+        ...
+
+    def is_own(self, event_id: str) -> bool:
+        """True where this session may have given out the id, False for another's."""
+        ...
+
+    async def stream_of(self, event_id: str) -> str | None:
+        """The stream of an event; None where no such event was sent, or its stream has been forgotten."""
+        ...
+
+    async def after(self, stream: str, event_id: bytes) -> Missed:
+        """What came on a stream after an event of it. All is told once `position` is that of `latest`."""
+        ...
+
+    def close(self) -> None:
+        """The session has ended: forget everything, and keep nothing that is still appended."""
+        ...
+
+
+class EventLogs(Protocol):
+    """Where the logs of all sessions come from."""
+
+    def open_log(self) -> EventLog:
+        """A log for a new session."""
+        ...
+
+    def tick(self, now: float) -> None:
+        """Called every few seconds with the loop's time: let go what is too old."""
+        ...
+
+    async def close(self) -> None:
+        """The endpoint has ended."""
+        ...
 
 
 def event_id(stream: str, number: int) -> bytes:

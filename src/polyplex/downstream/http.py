@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from polyplex.downstream.checks import OriginChecks
+from polyplex.downstream.event_store import EventOptions, EventStore
 from polyplex.downstream.http_calls import HttpCall
 from polyplex.downstream.legacy_http import LegacyHttp
 from polyplex.downstream.modern_http import ModernHttp
@@ -34,6 +35,7 @@ class HttpOptions(msgspec.Struct, frozen=True):
     allowed_origins: tuple[str, ...] = ()
     max_body_bytes: int = 16 * 1024 * 1024
     session_idle_seconds: float = 1800.0
+    events: EventOptions = EventOptions()
 
 
 class HttpEndpoint:
@@ -45,7 +47,7 @@ class HttpEndpoint:
         self._metrics = metrics
         self._server = HttpServer(self._handle, HttpLimits(body_bytes=options.max_body_bytes))
         self._active: set[HttpCall] = set()
-        self._legacy = LegacyHttp(gateway, self._active, options.session_idle_seconds)
+        self._legacy = LegacyHttp(gateway, self._active, options.session_idle_seconds, EventStore(options.events))
         self._modern = ModernHttp(gateway, self._active)
         self._sse = SseEndpoint(gateway)
         self._checks = OriginChecks((options.host,), options.allowed_hosts, options.allowed_origins)
@@ -79,7 +81,7 @@ class HttpEndpoint:
         """End all sessions and connections."""
         if self._timer is not None:
             self._timer.cancel()
-        self._legacy.close()
+        await self._legacy.close()
         self._sse.close()
         self._modern.close()
         await self._server.close()

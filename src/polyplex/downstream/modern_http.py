@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import UNSET, Raw
 
+from polyplex.downstream.callers import caller_of
 from polyplex.downstream.calls import run_call
 from polyplex.downstream.http_calls import HttpCall
 from polyplex.downstream.session import STOPPING, Call, Gateway, Session
@@ -63,7 +64,7 @@ class ModernHttp:
         except RemoteProtocolError as error:
             _error(request, 400, identifier, RpcError(error.code, str(error)))
             return
-        session = Session(Era.MODERN, LATEST_MODERN, http=True, identifier="modern")
+        session = Session(Era.MODERN, LATEST_MODERN, http=True, identifier="modern", caller=caller_of(request))
         http_call = HttpCall(request, self._active, self._loop, session)
         call = Call(session, message, http_call.send, request.headers)
         call.fields = fields

@@ -6,22 +6,26 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import UNSET
 
-from polyplex.downstream.event_log import EventLog, MemoryEventLog
+from polyplex.downstream.event_log import EventLog, EventLogs
 from polyplex.errors import RpcError
 from polyplex.protocol import jsonrpc
 from polyplex.protocol.jsonrpc import NULL, Fields, Message
 from polyplex.protocol.revisions import Era
 from polyplex.transports.exchange import Reply
 
+if TYPE_CHECKING:
+    from polyplex.downstream.logged_stream import LoggedStream
+
 log = logging.getLogger("polyplex.downstream")
 BACKLOG: Final = 64
 MAX_CALLS: Final = 1024
 STOPPING: Final = "polyplex is stopping"
 CLIENT_ENDED: Final = "the client ended the session"
+LOCAL: Final = "local"
 
 Send = Callable[[bytes], None]
 
@@ -62,16 +66,27 @@ class Session:
     """One client: a legacy session, or for a modern client what one request tells of it.
 
     `send` writes to the client outside of any call; while it is None, a bounded backlog is kept for the stream to come.
+    `caller` is who began it, and nobody else may use it. `logs` is there where its streams can be taken up again.
     """
 
     __slots__ = (
         "_ask_ids",
-        "_log", "_asks", "_backlog", "_send", "calls", "capabilities", "client_info", "closed", "context", "era",
-        "http", "id", "last_used", "log_level", "ready", "resumable", "revision",
+        "_log", "_asks", "_backlog", "_logs", "_send", "caller", "calls", "capabilities", "client_info", "closed",
+        "context", "era", "http", "id", "last_used", "log_level", "ready", "resumable", "revision",
     )  # fmt: skip
 
-    def __init__(self, era: Era, revision: str, *, http: bool, identifier: str | None = None) -> None:
-        self.id = identifier or secrets.token_urlsafe(24)
+    def __init__(
+        self,
+        era: Era,
+        revision: str,
+        *,
+        http: bool,
+        identifier: str | None = None,
+        caller: str = LOCAL,
+        logs: EventLogs | None = None,
+    ) -> None:
+        self.id = identifier or new_session_id()
+        self.caller = caller
         self.era = era
         self.revision = revision
         self.http = http
@@ -87,13 +102,18 @@ class Session:
         self._ask_ids = itertools.count(1)
         self._send: Send | None = None
         self._backlog: deque[bytes] | None = None
+        self._logs = logs
         self._log: EventLog | None = None
-        self.resumable: dict[str, Any] = {}
+        self.resumable: dict[str, LoggedStream] = {}
 
     def event_log(self) -> EventLog:
-        """What was sent on the session's streams."""
+        """What was sent on the session's streams. Raises `LookupError` without `logs`."""
         if self._log is None:
-            self._log = MemoryEventLog()
+            if self._logs is None:
+                raise LookupError("the streams of this session cannot be taken up again")
+            self._log = self._logs.open_log()
+            if self.closed:
+                self._log.close()
         return self._log
 
     # -- to the client
@@ -161,6 +181,16 @@ class Session:
             if not future.done():
                 future.set_exception(RpcError(jsonrpc.INTERNAL_ERROR, "the client has gone"))
         self._send = self._backlog = None
+        for stream in self.resumable.values():
+            stream.close()
+        self.resumable = {}
+        if self._log is not None:
+            self._log.close()
+
+
+def new_session_id() -> str:
+    """24 random bytes in visible ASCII (2025-11-25, "Session Management"): nobody guesses it."""
+    return secrets.token_urlsafe(24)
 
 
 class Call:

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 from msgspec import UNSET
 
+from polyplex.downstream.callers import caller_of
 from polyplex.downstream.calls import Batch, response_frame, run_call, whole_reply
 from polyplex.downstream.session import STOPPING, Call, Gateway, Session
 from polyplex.errors import RemoteProtocolError
@@ -26,8 +27,8 @@ class _Client:
 
     __slots__ = ("_readers", "session", "writer")
 
-    def __init__(self, writer: ResponseWriter) -> None:
-        self.session = Session(Era.LEGACY, R2024_11_05, http=True)
+    def __init__(self, writer: ResponseWriter, caller: str) -> None:
+        self.session = Session(Era.LEGACY, R2024_11_05, http=True, caller=caller)
         self.writer = writer
         self._readers: set[asyncio.Task[None]] = set()
         self.session.attach(self.write)
@@ -86,7 +87,7 @@ class SseEndpoint:
         if len(self._clients) >= MAX_STREAMS:
             request.respond(503, b"too many clients", b"text/plain")
             return
-        client = _Client(request.respond_events())
+        client = _Client(request.respond_events(), caller_of(request))
         self._clients[client.session.id] = client
         request.on_disconnect = lambda: self._end(client)
         endpoint = f"/messages/?session_id={client.session.id}".encode()
@@ -98,7 +99,7 @@ class SseEndpoint:
             request.respond(405, extra=b"Allow: POST\r\n")
             return
         client = self._clients.get(parse_qs(request.query).get("session_id", [""])[0])
-        if client is None:
+        if client is None or client.session.caller != caller_of(request):
             request.respond(404, b"this session has ended; open /sse again", b"text/plain")
             return
         try:

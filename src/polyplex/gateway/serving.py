@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from polyplex.config import Config
+from polyplex.config import Config, state_database
+from polyplex.downstream.event_store import EventOptions
 from polyplex.downstream.http import HttpEndpoint, HttpOptions
 from polyplex.downstream.stdio import StdioEndpoint
 from polyplex.gateway.app import Gateway
@@ -67,6 +68,12 @@ async def serve_http(
             options.allowed_origins,
             options.max_body_bytes,
             options.session_idle_seconds,
+            EventOptions(
+                options.events.max_bytes,
+                options.events.memory_bytes,
+                options.events.max_age_seconds,
+                state_database(options.state),
+            ),
         ),
         gateway.health,
         gateway.metrics.render,

@@ -37,6 +37,10 @@ class Responder(Protocol):
         """True while the body of the response comes in pieces."""
         ...
 
+    def serves(self, request: "Request") -> bool:
+        """True until a request is answered or its client has gone."""
+        ...
+
     def abort(self) -> None:
         """Break the connection."""
         ...

@@ -345,6 +345,10 @@ class ServerConnection(asyncio.Protocol):
         """True while the body of a request's response comes in pieces."""
         return self._active is request and self._writer is not None
 
+    def serves(self, request: Request) -> bool:
+        """True until a request is answered or its client has gone."""
+        return self._active is request
+
     def abort(self) -> None:
         """Break the connection."""
         if self._transport is not None:
