@@ -152,7 +152,7 @@ async def test_a_stream_that_breaks_again_and_again_is_given_up(
 
     async with upstream(script, LEGACY) as on:
         assert await on.failure() == "UpstreamLost: docs: the stream broke and could not be taken up again"
-    assert count == 3
+        await until(lambda: count == 3)  # the last attempt may have been refused before its script saw it
 
 
 async def test_giving_up_a_call_whose_stream_ended_leaves_the_connection_to_others(loop_factory: LoopFactory) -> None:
