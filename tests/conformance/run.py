@@ -1,11 +1,12 @@
 """The official conformance suite as a gate: what passes directly must pass through polyplex, check by check.
 
-    python tests/conformance/run.py [server|client|all] [--revision R] [--setup one|three] [--only SCENARIO]
+    python tests/conformance/run.py [server|client|tasks|all] [--revision R] [--setup one|three] [--only SCENARIO]
 
 The server leg runs the suite against fixture.py, directly and through polyplex: with the fixture as its only server
 (`one`), with two more beside it (`three`), and with a fixture that does not speak the revision's era (`bridged`). The
-client leg is for polyplex's other half: the suite is the server, and client_driver.py the client in front. A check that
-is SUCCESS directly and anything else through polyplex is a loss, SKIPPED and missing ones too.
+client leg is for polyplex's other half: the suite is the server, and client_driver.py the client in front. The tasks
+leg runs the scenarios of the tasks extension against fixture_tasks.py, directly and as in `one` and `three`. A check
+that is SUCCESS directly and anything else through polyplex is a loss, SKIPPED and missing ones too.
 Exits 1 on any loss, 2 when something does not start or fails directly, 3 when the suite cannot run here.
 """
 
@@ -79,8 +80,39 @@ class Gate:
             through = await self._clients(revision, wanted, through=True)
             self._add(through_row("client", revision, "one", direct, through, wanted))
 
+    async def tasks_leg(self) -> None:
+        """The scenarios of the tasks extension, which the modern revision alone has."""
+        revision, folder = REVISIONS[-1], self.options.folder / "tasks"
+        wanted = self._selected(self.suite.extension(revision, "tasks-"))
+        if revision not in self.options.revisions or wanted is None:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        async with server("fixture_tasks.py", log=folder / "fixture.log") as fixture:
+            direct = await self._tasks(fixture, revision, wanted, folder / "direct")
+            self._add(direct_row("tasks", revision, direct, wanted))
+            for setup in [setup for setup in self.options.setups if setup != "bridged"]:
+                async with self._gateway(setup, revision, fixture, folder / setup, tool="slow_compute") as url:
+                    through = await self._tasks(url, revision, wanted, folder / setup / "results")
+                self._add(through_row("tasks", revision, setup, direct, through, wanted))
+
+    async def _tasks(self, url: str, revision: str, wanted: Requirements, folder: Path) -> Results:
+        slots = asyncio.Semaphore(CLIENTS_AT_ONCE)
+        results: Results = {}
+
+        async def run_one(scenario: str) -> None:
+            async with slots:
+                results.update(await self.suite.extended(url, revision, folder / scenario, scenario))
+
+        async with asyncio.TaskGroup() as group:
+            for scenario in wanted.scored:
+                group.create_task(run_one(scenario))
+        return results
+
     def _wanted(self, revision: str, leg: str) -> Requirements | None:
-        wanted = self.suite.requirements(revision, leg)
+        return self._selected(self.suite.requirements(revision, leg))
+
+    def _selected(self, wanted: Requirements) -> Requirements | None:
+        """Of these scenarios the one that was asked for; None where it is none of them."""
         only = self.options.only
         if only is None:
             return wanted
@@ -116,7 +148,9 @@ class Gate:
         return results
 
     @asynccontextmanager
-    async def _gateway(self, setup: str, revision: str, fixture: str, folder: Path) -> AsyncGenerator[str]:
+    async def _gateway(
+        self, setup: str, revision: str, fixture: str, folder: Path, tool: str = "test_simple_text"
+    ) -> AsyncGenerator[str]:
         if self.options.target:
             yield self.options.target
             return
@@ -132,7 +166,7 @@ class Gate:
                 era = ("--era", OTHER_ERA[revision])
                 servers["fixture"]["url"] = await stack.enter_async_context(server("fixture.py", *era, log=log))
             url = await stack.enter_async_context(polyplex(servers, folder))
-            await await_tools(url, {"test_simple_text"} | ({"list_notes", "noon"} if setup == "three" else set()))
+            await await_tools(url, {tool} | ({"list_notes", "noon"} if setup == "three" else set()))
             yield url
 
     def _add(self, new: Row) -> None:
@@ -148,13 +182,15 @@ async def run(suite: Suite, options: Options, leg: str) -> list[Row]:
         await gate.server_leg()
     if leg in ("client", "all") and not options.target:
         await gate.client_leg()
+    if leg in ("tasks", "all") and not options.target:
+        await gate.tasks_leg()
     return gate.rows
 
 
 def main() -> int:
     """Parse the command line, run, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("leg", nargs="?", choices=["server", "client", "all"], default="all")
+    parser.add_argument("leg", nargs="?", choices=["server", "client", "tasks", "all"], default="all")
     parser.add_argument("--revision", choices=REVISIONS, help="one revision instead of both")
     parser.add_argument("--setup", choices=SETUPS, help="one setup of the server leg instead of all")
     parser.add_argument("--only", metavar="SCENARIO", help="one scenario")

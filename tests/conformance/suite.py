@@ -65,6 +65,18 @@ class Suite:
         wanted = [[name for name in names if not name.startswith("auth/")] for names in (scored, unscored)]
         return Requirements(tuple(wanted[0]), tuple(wanted[1]))
 
+    def extension(self, revision: str, prefix: str) -> Requirements:
+        """The server scenarios of an extension; the suite only reports them, here they count."""
+        text = (self.package / "requirements" / f"{revision}.yaml").read_text(encoding="utf-8")
+        wanted = [each["scenario"] for each in _not_scored(text) if each["reason"] == "extension"]
+        return Requirements(tuple(name for name in wanted if name.startswith(prefix)), ())
+
+    async def extended(self, url: str, revision: str, folder: Path, scenario: str) -> Results:
+        """Run one scenario of an extension against a URL; the suite runs those only when it is told twice."""
+        which = ["--scenario", scenario, "--spec-version", revision, "--force"]
+        await self._run(["server", "--url", url, *which, "--output-dir", str(folder)], folder)
+        return read_results(folder)
+
     async def server(self, url: str, revision: str, folder: Path, only: str | None = None) -> Results:
         """Run all server scenarios of a revision, or one, against a URL."""
         which = ["--scenario", only, "--spec-version", revision] if only else ["--requirements", revision]

@@ -31,6 +31,11 @@ def test_nothing_is_lost_through_polyplex(leg: str, revision: str, tmp_path: Pat
     assert gate.returncode == 0, f"{gate.stdout}{gate.stderr}"
 
 
+def test_nothing_of_the_tasks_extension_is_lost(tmp_path: Path) -> None:
+    gate = run_gate("tasks", "--keep", str(tmp_path))
+    assert gate.returncode == 0, f"{gate.stdout}{gate.stderr}"
+
+
 def test_the_gate_notices_what_another_server_lacks() -> None:
     clock = [sys.executable, str(HERE / "neighbour.py"), "clock"]
     with subprocess.Popen(clock, stdout=subprocess.PIPE, text=True) as process:

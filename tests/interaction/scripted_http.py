@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.interaction.script import MODERN, Json, Script
+from tests.interaction.script import MODERN, Json
+from tests.interaction.script_tasks import TaskScript
 from tests.wire.schema import LATEST_LEGACY
 from tests.wire.watch import Line
 
@@ -20,7 +21,7 @@ class ScriptedHttp:
     def __init__(self, settings: Json) -> None:
         loop = asyncio.get_running_loop()
         self.settings = settings
-        self.script = Script(settings, lambda seconds, work: loop.call_later(seconds, work) and None, self._general)
+        self.script = TaskScript(settings, lambda seconds, work: loop.call_later(seconds, work) and None, self._general)
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.sessions: set[str] = set()
         self.closed: asyncio.Queue[Any] = asyncio.Queue()

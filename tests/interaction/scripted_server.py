@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from script import Script  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
+from script_tasks import TaskScript  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
 
 
 class Stdio:
@@ -27,7 +27,7 @@ class Stdio:
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
         self._note({"start": os.getpid()})
-        self.script: Any = Script(settings, self._later, self._send)
+        self.script: Any = TaskScript(settings, self._later, self._send)
         self.script.noise = lambda line: os.write(1, line.encode() + b"\n")
 
     def _note(self, entry: object) -> None:

@@ -67,6 +67,7 @@ class Client:
         self.cancelled: set[str] = set()
         self.log_level: str | None = None
         self.revision = LATEST_LEGACY
+        self.initialized: Json = {}
         self._changed = asyncio.Event()
         self._ids = itertools.count(1)
         self._calls: dict[str, Call] = {}
@@ -200,9 +201,9 @@ class Client:
         else:
             self._calls[json.dumps(identifier)].stop()
 
-    def notify(self, method: str) -> None:
+    def notify(self, method: str, params: Json | None = None) -> None:
         """Send a notification."""
-        self.stage.gateway.notified(self.session, method, None)
+        self.stage.gateway.notified(self.session, method, None if params is None else json.dumps(params).encode())
 
     async def initialize(self) -> Json:
         """The handshake of a legacy client."""
@@ -210,6 +211,7 @@ class Client:
         params = {"protocolVersion": self.revision, "capabilities": self.capabilities, "clientInfo": info}
         result = await self.request("initialize", params)
         self.notify("notifications/initialized")
+        self.initialized = result
         return result
 
     def close(self) -> None:

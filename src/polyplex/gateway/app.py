@@ -10,15 +10,16 @@ from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
 from polyplex.gateway import pipeline
 from polyplex.gateway.asks import Asks
 from polyplex.gateway.client import Client, call_of, legacy_client
-from polyplex.gateway.core import Core
+from polyplex.gateway.core import Core, database_file
 from polyplex.gateway.listens import Listens
 from polyplex.gateway.local import Local
 from polyplex.gateway.metrics import Metrics
 from polyplex.gateway.notices import Notices
 from polyplex.gateway.subscriptions import Subscriptions
+from polyplex.gateway.tasks.service import Tasks
 from polyplex.protocol.envelope import LOG_LEVEL_KEY, log_level
 from polyplex.protocol.jsonrpc import METHOD_NOT_FOUND
-from polyplex.protocol.revisions import ROUTED_METHODS, Era
+from polyplex.protocol.revisions import ROUTED_METHODS, TASK_METHODS, Era
 from polyplex.transports.background import wait_all
 from polyplex.transports.exchange import Exchange, Reply
 from polyplex.upstreams.connection import Asking
@@ -35,12 +36,14 @@ class Gateway:
     def __init__(self, config: Config) -> None:
         self.core = Core(config, self)
         self.subscriptions = Subscriptions()
-        self.listens = Listens(self.core, self.subscriptions)
-        self.asks = Asks(self.core)
-        self.notices = Notices(self.core, self.asks, self.subscriptions, self.listens)
+        self.tasks = Tasks(self.core, database_file(config), lambda: self.core.parking.states.ring)
+        self.core.tasks = self.tasks.calls
+        self.listens = Listens(self.core, self.subscriptions, self.tasks)
+        self.asks = Asks(self.core, self.tasks)
+        self.notices = Notices(self.core, self.asks, self.subscriptions, self.listens, self.tasks)
         self.metrics = Metrics(self.core)
         self.draining = False
-        self._local = Local(self.core, self.subscriptions, self.listens, self.welcome)
+        self._local = Local(self.core, self.subscriptions, self.listens, self.tasks, self.welcome)
         self._started = False
 
     # -- life
@@ -64,6 +67,7 @@ class Gateway:
     async def stop(self) -> None:
         """Close everything; no child process is left afterwards."""
         self.drain()
+        await self.tasks.stop()
         await self.core.pool.stop()
 
     # -- what endpoints call
@@ -115,6 +119,9 @@ class Gateway:
         if method == "notifications/progress":
             self.asks.progress(params)
             return
+        if method == "notifications/tasks/status":
+            self.tasks.reverse.status(session, params)
+            return
         client: Client | None = session.context
         if client is not None and method == "notifications/roots/list_changed":
             for upstream in dict.fromkeys(client.upstreams.values()):
@@ -124,6 +131,7 @@ class Gateway:
 
     def closed(self, session: Session) -> None:
         """A session has ended."""
+        self.tasks.closed(session)
         if self.core.clients.pop(session.id, None) is not None:
             self.subscriptions.drop(session.id)
             self.core.pool.release(session.id)
@@ -131,6 +139,8 @@ class Gateway:
     # -- what upstreams call
     def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Asking:
         """A server asks."""
+        if method in TASK_METHODS:
+            return self.tasks.reverse.ask(upstream, method, params)
         return self.asks.ask(upstream, exchange, method, params)
 
     def notified_by(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> None:

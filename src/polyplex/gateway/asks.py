@@ -12,8 +12,11 @@ from polyplex.downstream.session import Call, Send, Session
 from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.gateway.client import Client, call_of
 from polyplex.gateway.core import Core, calls_on
+from polyplex.gateway.tasks.asking import Question, named_answer
+from polyplex.gateway.tasks.service import Tasks
 from polyplex.protocol.bridge import asks as asked
 from polyplex.protocol.bridge.requests import read_meta, with_meta
+from polyplex.protocol.bridge.tasks import takes_tasks
 from polyplex.protocol.jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, decode_fields, decode_text, encode_json
 from polyplex.protocol.revisions import ASK_METHODS, LATEST_LEGACY, Era
 from polyplex.transports.exchange import Exchange, Reply
@@ -29,8 +32,9 @@ REMEMBERED: Final = 1024
 class Asks:
     """Sampling, elicitation and roots."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, tasks: Tasks) -> None:
         self._core = core
+        self._task_work = tasks
         self._tokens: dict[bytes, tuple[Upstream, bytes]] = {}
         self._elicitations: OrderedDict[tuple[str, str], tuple[str, Call | None]] = OrderedDict()
 
@@ -39,15 +43,35 @@ class Asks:
 
         Raises `RpcError` where there is not exactly one, or it cannot answer.
         """
+        question = self._task_work.question(upstream, exchange, method, params)
+        if question is not None:
+            return question.held or named_answer(question, self._ask_for_task(upstream, exchange, method, question))
         call = None if exchange is None else call_of(exchange.context)
         if call is None and method == "roots/list" and self._waits_for_call(upstream):
             return partial(self._ask_later, upstream, method, params)
         if call is None:
             call = self._only_call(upstream, method)
+        return self._ask_in(upstream, exchange, call, method, params)
+
+    def _ask_in(
+        self, upstream: Upstream, exchange: Exchange | None, call: Call | None, method: str, params: bytes | None
+    ) -> Asking:
+        """Ask in a call, or (None) the only client of the session."""
         if call is not None and call.session.era is Era.MODERN:
             asking = self._core.parking.ask(upstream, exchange, call, self._core.modern.find(call), method, params)
             return partial(_translated, upstream, method, asking)
-        client = self._client(upstream, call, method)
+        return self._ask_client(upstream, self._client(upstream, call, method), call, method, params)
+
+    def _ask_for_task(self, upstream: Upstream, exchange: Exchange | None, method: str, question: Question) -> Asking:
+        """Ask who waits for a task, or else whoever had it made."""
+        if question.call is not None:
+            return self._ask_in(upstream, exchange, question.call, method, question.params)
+        client = self._client_of(question.session, method)
+        return self._ask_client(upstream, client, None, method, question.params)
+
+    def _ask_client(
+        self, upstream: Upstream, client: Client, call: Call | None, method: str, params: bytes | None
+    ) -> Asking:
         capability = ASK_METHODS[method]
         if not client.can(capability):
             raise RpcError(METHOD_NOT_FOUND, f"the client does not support {capability}")
@@ -61,10 +85,13 @@ class Asks:
         self, upstream: Upstream, session: Session, method: str, params: bytes | None, send: Send
     ) -> Reply:
         token, params = self._own_token(upstream, params)
+        params, as_task = self._as_task(session, method, params)
         params, restore = asked.ask_for(method, params, session.revision)
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 reply = await session.ask(method, params, send)
+            if as_task:
+                return self._task_work.reverse.created(upstream, session, reply)
             return _answer(upstream, method, reply, restore)
         except TimeoutError:
             raise RpcError(INVALID_REQUEST, f"the client did not answer within {ASK_SECONDS:g} s") from None
@@ -86,6 +113,19 @@ class Asks:
         except TimeoutError:
             raise RpcError(INVALID_REQUEST, "there is no call in which the client could be asked") from None
         return await self.ask(upstream, None, method, params)()
+
+    def _as_task(self, session: Session, method: str, params: bytes | None) -> tuple[bytes | None, bool]:
+        """Whether the client is to run the request as a task; one that cannot is not told of the wish (2025-11-25)."""
+        if params is None or b'"task"' not in params:
+            return params, False
+        fields = decode_fields(params)
+        if "task" not in fields:
+            return params, False
+        client: Client | None = session.context
+        if client is not None and takes_tasks(client.capabilities, method):
+            return params, True
+        del fields["task"]
+        return encode_json(fields), False
 
     def _own_token(self, upstream: Upstream, params: bytes | None) -> tuple[bytes, bytes | None]:
         """A progress token of ours for an ask that wants progress: two servers may have chosen the same."""
@@ -126,7 +166,9 @@ class Asks:
         return calls[-1] if calls else None
 
     def _client(self, upstream: Upstream, call: Call | None, method: str) -> Client:
-        session = next(iter(upstream.users), "") if call is None else call.session.id
+        return self._client_of(next(iter(upstream.users), "") if call is None else call.session.id, method)
+
+    def _client_of(self, session: str, method: str) -> Client:
         client = self._core.clients.get(session)
         if client is None:
             raise RpcError(INVALID_REQUEST, f"the client of this call cannot be asked for {method}")

@@ -12,7 +12,7 @@ from polyplex.protocol.revisions import Era
 from polyplex.upstreams.pool import NO_CAPABILITIES, Binding
 from polyplex.upstreams.upstream import Upstream
 
-DECLARED = ("roots", "sampling", "elicitation", "experimental", "extensions")
+DECLARED = ("roots", "sampling", "elicitation", "tasks", "experimental", "extensions")
 
 
 class Client:

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from polyplex.config import Config, state_dir
 from polyplex.downstream.session import Call
@@ -13,14 +13,35 @@ from polyplex.gateway.parking import Parking
 from polyplex.gateway.returns import Returns
 from polyplex.gateway.states import States
 from polyplex.gateway.views import View, Views
+from polyplex.mux.router import Target
+from polyplex.protocol.jsonrpc import Fields
 from polyplex.protocol.revisions import Era
 from polyplex.store.seal import KeyRing, kept_ring, key_of
+from polyplex.transports.exchange import Reply
 from polyplex.upstreams.manifest import Manifests
 from polyplex.upstreams.pool import NO_CAPABILITIES, Pool
 from polyplex.upstreams.upstream import Events, State, Upstream
 from polyplex.version import version
 
 MAX_PARALLEL: Final = 8
+
+
+class TaskCalls(Protocol):
+    """What the straight line leaves to `polyplex.gateway.tasks`."""
+
+    async def carried(
+        self, call: Call, client: Client, upstream: Upstream, target: Target, fields: Fields
+    ) -> Reply | None:
+        """The reply to a tool call that may become a task; None where it is carried as usual. Raises `RpcError`."""
+        ...
+
+    async def rescue(self, call: Call, client: Client, upstream: Upstream, target: Target, fields: Fields) -> Reply:
+        """Carry a call again that a server refused for want of the extension."""
+        ...
+
+    def passed(self, call: Call, client: Client, upstream: Upstream, result: bytes) -> bytes:
+        """A modern server's result, which may be a task, for a modern client."""
+        ...
 
 
 class Core:
@@ -38,6 +59,7 @@ class Core:
         self._early: dict[Upstream, list[asyncio.Future[None]]] = {}
         self.parking = Parking(States(lambda: key_ring(config)), ttl)
         self.returns = Returns(self.parking, ttl)
+        self.tasks: TaskCalls
 
     def everybody(self) -> list[Client]:
         """All clients of both eras."""
@@ -123,6 +145,14 @@ def state_folder(config: Config) -> Path:
     if state is not None and state.startswith("sqlite:"):
         return Path(state.removeprefix("sqlite:")).parent
     return state_dir()
+
+
+def database_file(config: Config) -> Path:
+    """The state database, where it is a file; other kinds have one beside them for what is one process's own."""
+    state = config.options.state
+    if state is not None and state.startswith("sqlite:"):
+        return Path(state.removeprefix("sqlite:"))
+    return state_dir() / "state.db"
 
 
 def key_ring(config: Config) -> KeyRing:

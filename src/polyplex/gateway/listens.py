@@ -13,6 +13,8 @@ from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
 from polyplex.gateway.pipeline import read_target
 from polyplex.gateway.subscriptions import Subscriptions
+from polyplex.gateway.tasks.service import Tasks
+from polyplex.protocol.bridge.tasks import require_extension
 from polyplex.protocol.envelope import SUBSCRIPTION_KEY
 from polyplex.protocol.jsonrpc import INVALID_PARAMS, decode_fields, encode_json, notification
 from polyplex.protocol.revisions import LIST_METHODS, Era
@@ -40,6 +42,7 @@ class _Filter(msgspec.Struct):
     promptsListChanged: bool = False
     resourcesListChanged: bool = False
     resourceSubscriptions: list[str] = []
+    taskIds: list[str] = []
 
 
 class _Stream:
@@ -69,25 +72,32 @@ class _Stream:
 class Listens:
     """All streams that are open."""
 
-    def __init__(self, core: Core, subscriptions: Subscriptions) -> None:
+    def __init__(self, core: Core, subscriptions: Subscriptions, tasks: Tasks) -> None:
         self._core = core
+        self._tasks = tasks
         self._subscriptions = subscriptions
         self._streams: set[_Stream] = set()
 
     async def serve(self, call: Call, client: Client) -> bytes:
         """Serve a stream until the client closes it (by cancellation) or we do (a result ends it)."""
         wanted = _read(call)
+        if wanted.taskIds:
+            require_extension(decode_fields(call.params or b"{}"))
         if len(self._streams) >= MAX_LISTENS:
             raise RpcError(INVALID_PARAMS, f"too many subscriptions; at most {MAX_LISTENS}")
         stream = _Stream(call, client)
         honoured = self._honoured(wanted, client)
+        watch = self._tasks.watching.watch(call, client, stream.send)
         try:
+            tasks = await watch.open(wanted.taskIds)
             uris = await self._subscribe(stream, wanted, client)
             await self._servers_listening(client)
             self._note_lists(client)
             acknowledged: dict[str, object] = {**honoured}
             if uris:
                 acknowledged["resourceSubscriptions"] = uris
+            if tasks:
+                acknowledged["taskIds"] = tasks
             frame = notification(
                 "notifications/subscriptions/acknowledged", encode_json({"notifications": acknowledged})
             )
@@ -99,6 +109,7 @@ class Listens:
             return encode_json({"resultType": "complete", "_meta": meta})
         finally:
             self._streams.discard(stream)
+            watch.close()
             self._subscriptions.drop(stream.name)
 
     def _honoured(self, wanted: _Filter, client: Client) -> dict[str, bool]:

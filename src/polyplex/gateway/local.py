@@ -13,13 +13,15 @@ from polyplex.gateway.core import Core
 from polyplex.gateway.listens import Listens
 from polyplex.gateway.pipeline import read_target
 from polyplex.gateway.subscriptions import Subscriptions
+from polyplex.gateway.tasks.service import Tasks
 from polyplex.gateway.views import View
 from polyplex.protocol import envelope
 from polyplex.protocol.bridge.requests import known_capabilities
 from polyplex.protocol.bridge.results import finish
+from polyplex.protocol.bridge.tasks import EXTENSION
 from polyplex.protocol.envelope import LOG_LEVELS
 from polyplex.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, Fields, decode_fields, decode_text, encode_json
-from polyplex.protocol.revisions import LIST_METHODS, MODERN_REVISIONS, Era, negotiate
+from polyplex.protocol.revisions import LIST_METHODS, MODERN_REVISIONS, R2025_11_25, Era, negotiate
 
 DISCOVER_TTL_MS: Final = 60_000
 Run = Callable[[Call, Client], Awaitable[bytes]]
@@ -43,6 +45,7 @@ class Local:
         core: Core,
         subscriptions: Subscriptions,
         listens: Listens,
+        tasks: Tasks,
         welcome: Callable[[Session], Client],
     ) -> None:
         self._core = core
@@ -57,6 +60,11 @@ class Local:
             "resources/unsubscribe": Handler(self._unsubscribe, _LEGACY),
             "server/discover": Handler(self._discover, _MODERN),
             "subscriptions/listen": Handler(self._listen, _MODERN),
+            "tasks/get": Handler(tasks.get, _BOTH),
+            "tasks/cancel": Handler(tasks.cancel, _BOTH),
+            "tasks/update": Handler(tasks.update, _MODERN),
+            "tasks/result": Handler(tasks.result, _LEGACY),
+            "tasks/list": Handler(tasks.list, _LEGACY),
         } | {method: Handler(self._list, _BOTH) for method in LIST_METHODS}
 
     async def _ping(self, call: Call, client: Client) -> bytes:
@@ -79,7 +87,7 @@ class Local:
         view = self._core.view(client)
         result: dict[str, object] = {
             "protocolVersion": session.revision,
-            "capabilities": _capabilities(view, "experimental"),
+            "capabilities": _capabilities(view, "experimental") | task_capabilities(view, session.revision),
             "serverInfo": Raw(self._core.info),
         }
         instructions = view.instructions()
@@ -115,7 +123,7 @@ class Local:
         cursor = None if bytes(raw) == b"null" else decode_text(raw)
         view = self._core.view(client)
         client.listed[LIST_METHODS[call.method]] = view.digest(LIST_METHODS[call.method])
-        return view.page(call.method, cursor, client.binding.era)
+        return view.page(call.method, cursor, client.binding.era, tasks=call.session.revision == R2025_11_25)
 
     # -- levels and subscriptions of legacy clients
     async def _set_level(self, call: Call, client: Client) -> bytes:
@@ -156,4 +164,13 @@ def _object(fields: Fields, name: str) -> bytes:
 
 def _capabilities(view: View, member: str) -> dict[str, object]:
     merged = view.extensions(member)
+    if member == "extensions" and view.has_tasks():
+        merged.setdefault(EXTENSION, Raw(b"{}"))
     return view.capabilities() | ({member: merged} if merged else {})
+
+
+def task_capabilities(view: View, revision: str) -> dict[str, object]:
+    """Core tasks exist in 2025-11-25 only; polyplex lists and cancels them whatever the server can."""
+    if revision != R2025_11_25 or not view.has_tasks(unknown=True):
+        return {}
+    return {"tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}}

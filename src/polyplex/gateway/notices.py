@@ -13,6 +13,7 @@ from polyplex.gateway.core import Core, calls_on
 from polyplex.gateway.levels import call_wants, rank_of, session_wants
 from polyplex.gateway.listens import Listens
 from polyplex.gateway.subscriptions import Subscriptions
+from polyplex.gateway.tasks.service import Tasks
 from polyplex.protocol import jsonrpc
 from polyplex.protocol.jsonrpc import decode_fields, encode_json
 from polyplex.protocol.revisions import LIST_METHODS, Era, knows_notice
@@ -33,8 +34,9 @@ COALESCE_SECONDS: Final = 0.05
 class Notices:
     """Progress, log messages, updates and list changes."""
 
-    def __init__(self, core: Core, asks: Asks, subscriptions: Subscriptions, listens: Listens) -> None:
+    def __init__(self, core: Core, asks: Asks, subscriptions: Subscriptions, listens: Listens, tasks: Tasks) -> None:
         self._core = core
+        self._tasks = tasks
         self._asks = asks
         self._subscriptions = subscriptions
         self._listens = listens
@@ -45,6 +47,8 @@ class Notices:
     def notified(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> None:
         """A server notifies; list changes have been dealt with before."""
         call = None if exchange is None else call_of(exchange.context)
+        if call is None and self._tasks.watching.notified(upstream, exchange, method, params):
+            return
         if method == "notifications/progress":
             self._progress(exchange, call, params)
         elif method == "notifications/message":

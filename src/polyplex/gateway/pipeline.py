@@ -25,6 +25,7 @@ from polyplex.mux.rewrite import rewrite_result
 from polyplex.mux.router import Routes, Target
 from polyplex.protocol import headers as mirrored
 from polyplex.protocol.bridge import downgrade, errors, requests, results
+from polyplex.protocol.bridge.tasks import needs_extension
 from polyplex.protocol.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -55,11 +56,7 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
             if isinstance(back, Reply):
                 return back
             fields = back
-        try:
-            target = resolve(core.view(client).routes, call, fields)
-        except RpcError:  # a server that is still starting may be meant
-            await core.pool.server_of(_subject(call.method, fields), client.binding)
-            target = resolve(core.view(client).routes, call, fields)
+        target = known_target(core, call, client, fields) or await late_target(core, call, client, fields)
         call.server = target.server
         upstream = client.upstreams.get(target.server) or await core.upstream(client, target.server)
         connection = upstream.connection
@@ -69,6 +66,10 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         era = Era.LEGACY if peer is None else peer.era
         if call.log_level is not None and era is Era.LEGACY:
             await core.levels.want(upstream, call.log_level)
+        tasks = peer is not None and peer.tasks
+        done = await core.tasks.carried(call, client, upstream, target, fields) if tasks or "task" in fields else None
+        if done is not None:
+            return done
         outgoing = prepare(call, client, upstream, target, fields, era)
         exchange = upstream.send(connection, outgoing, call)
         try:
@@ -82,8 +83,10 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         if era is Era.MODERN and rounds.needs_input(reply.result):
             reply = await asked(core, call, client, upstream, outgoing, reply)
         if reply.result is None:
-            return failed(core, call, client, era, reply, fields)
-        reply.result = finish(call, reply.result, era, upstream.naming)
+            return await failed(core, call, client, upstream, target, reply, fields)
+        modern = client.binding.era is era is Era.MODERN
+        result = core.tasks.passed(call, client, upstream, reply.result) if tasks and modern else reply.result
+        reply.result = finish(call, result, era, upstream.naming)
         return reply
     except (RpcError, RemoteProtocolError, UpstreamError) as error:
         return answer_failure(call, error)
@@ -96,21 +99,51 @@ async def asked(core: Core, call: Call, client: Client, upstream: Upstream, outg
     return Reply(result=core.returns.given(call, client, reply.result or b"{}"))
 
 
-def failed(core: Core, call: Call, client: Client, era: Era, reply: Reply, fields: Fields) -> Reply:
+async def failed(
+    core: Core, call: Call, client: Client, upstream: Upstream, target: Target, reply: Reply, fields: Fields
+) -> Reply:
     """A server's error as the client's revision has it.
 
     Where a page must be visited first, a modern client is asked to, and a client without that error is told in text.
+    Where a task must be made, a legacy client waits for it.
     """
+    era = Era.LEGACY if upstream.peer is None else upstream.peer.era
     error = reply.error or error_object(INTERNAL_ERROR, "no answer")
     if client.binding.era is Era.MODERN and era is Era.LEGACY and b"-32042" in error:
         decoded = decode_error(error)
         if decoded.code == URL_ELICITATION_REQUIRED and call.method in INPUT_METHODS:
             return core.returns.visit_first(call, client, None if decoded.data is UNSET else bytes(decoded.data))
+    if (
+        era is Era.MODERN
+        and client.binding.era is Era.LEGACY
+        and call.method == "tools/call"
+        and needs_extension(error)
+    ):
+        return await core.tasks.rescue(call, client, upstream, target, fields)
+    return refused(call, error, era, fields)
+
+
+def refused(call: Call, error: bytes, era: Era, fields: Fields) -> Reply:
+    """A server's error as the client's revision has it."""
     revision = call.session.revision
     visit = errors.wants_url(error, revision) if call.method == "tools/call" else None
     if visit is not None:
         return Reply(result=results.tool_failure(visit, call.session.era))
     return Reply(error=errors.error_for(call.method, error, era, revision, _uri(fields)))
+
+
+def known_target(core: Core, call: Call, client: Client, fields: Fields) -> Target | None:
+    """Where a request goes; None where that is not known."""
+    try:
+        return resolve(core.view(client).routes, call, fields)
+    except RpcError:
+        return None
+
+
+async def late_target(core: Core, call: Call, client: Client, fields: Fields) -> Target:
+    """Where a request goes for which a server that is still starting may be meant. Raises `RpcError`."""
+    await core.pool.server_of(_subject(call.method, fields), client.binding)
+    return resolve(core.view(client).routes, call, fields)
 
 
 def _subject(method: str, fields: Fields) -> str:
@@ -204,19 +237,19 @@ def localise(method: str, fields: Fields, local: str) -> Fields:
     return fields if decode_text(fields[key]) == local else fields | {key: Raw(encode_json(local))}
 
 
-def finish(call: Call, result: bytes, era: Era, naming: Naming) -> bytes:
+def finish(call: Call, result: bytes, era: Era, naming: Naming, of: str | None = None) -> bytes:
     """A server's result in the shape of the client's era and revision, with public URIs.
 
-    Raises `UpstreamLost` for what is none.
+    `of` is the method whose result it is, where the call only fetches it. Raises `UpstreamLost` for what is none.
     """
-    session = call.session
+    session, method = call.session, of or call.method
     try:
-        result = rewrite_result(call.method, results.result_for(call.method, result, era, session.era), naming)
+        result = rewrite_result(method, results.result_for(method, result, era, session.era), naming)
         if downgrade.applies(era, session.era, session.revision):
-            return downgrade.result_for(call.method, result, session.revision)
+            return downgrade.result_for(method, result, session.revision)
         return result
     except (RemoteProtocolError, msgspec.DecodeError, RecursionError) as error:
-        raise UpstreamLost(naming.server, f"its result for {call.method} is not usable: {error}") from None
+        raise UpstreamLost(naming.server, f"its result for {method} is not usable: {error}") from None
 
 
 def answer_failure(call: Call, error: Exception) -> Reply:

@@ -15,6 +15,7 @@ from polyplex.downstream.session import Call
 from polyplex.errors import RpcError, UpstreamError
 from polyplex.gateway.client import Client
 from polyplex.protocol.bridge import asks
+from polyplex.protocol.bridge.tasks import RELATED_MARK, with_related
 from polyplex.protocol.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -39,14 +40,16 @@ _CANCELLED: Final = b'{"action":"cancel"}'
 _ID: Final = "elicitationId"
 
 
-class _Question(msgspec.Struct):
+class Question(msgspec.Struct):
+    """One of the `inputRequests` of a modern server."""
+
     method: str
     params: Raw = Raw(b"{}")
 
 
 class _InputRequired(msgspec.Struct):
     resultType: str = "complete"
-    inputRequests: dict[str, _Question] = {}
+    inputRequests: dict[str, Question] = {}
     requestState: str | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -66,9 +69,9 @@ async def answered(call: Call, client: Client, upstream: Upstream, outgoing: Out
         if wanted is None or wanted.resultType != "input_required":
             _complete(call, reply, visits)
             return reply
-        questions = {key: _as_legacy(question) for key, question in wanted.inputRequests.items()}
+        questions = {key: as_legacy(question) for key, question in wanted.inputRequests.items()}
         responses = await _ask_all(call, client, questions)
-        visits += _visited(questions, responses)
+        visits += visited(questions, responses)
         outgoing = _again(outgoing, responses, wanted.requestState)
         connection = await upstream.ready()
         exchange = upstream.send(connection, outgoing, call)
@@ -89,44 +92,55 @@ def _read(upstream: Upstream, result: bytes) -> _InputRequired:
     return wanted
 
 
-async def _ask_all(call: Call, client: Client, asked: dict[str, _Question]) -> Fields:
+async def _ask_all(call: Call, client: Client, asked: dict[str, Question]) -> Fields:
     for question in asked.values():
-        capability = ASK_METHODS.get(question.method)
-        if capability is None or not client.can(capability):
-            needed = capability or question.method
-            raise RpcError(INVALID_REQUEST, f"the server needs {needed}, which this client does not support")
-        try:
-            asks.check(question.method, bytes(question.params), client.capabilities, client.session.revision)
-        except RpcError as error:
-            raise RpcError(INVALID_REQUEST, error.message) from None
-    answers = await asyncio.gather(*(_ask(call, question) for question in asked.values()))
+        check(client, question)
+    answers = await asyncio.gather(*(ask(call, question) for question in asked.values()))
     return dict(zip(asked, map(Raw, answers), strict=True))
 
 
-async def _ask(call: Call, question: _Question) -> bytes:
-    """One answer as raw JSON. A refusal counts as a cancelled form; without an answer to the rest nothing can go on."""
+def check(client: Client, question: Question) -> None:
+    """Raise `RpcError` where the client cannot be asked."""
+    capability = ASK_METHODS.get(question.method)
+    if capability is None or not client.can(capability):
+        needed = capability or question.method
+        raise RpcError(INVALID_REQUEST, f"the server needs {needed}, which this client does not support")
+    try:
+        asks.check(question.method, bytes(question.params), client.capabilities, client.session.revision)
+    except RpcError as error:
+        raise RpcError(INVALID_REQUEST, error.message) from None
+
+
+async def ask(call: Call, question: Question, task: str | None = None) -> bytes:
+    """One answer as raw JSON; `task` is the id of the task that the question belongs to, for the client.
+
+    A refusal counts as a cancelled form; without an answer to the rest nothing can go on, so it raises `RpcError`.
+    """
     session = call.session
     params, restore = asks.ask_for(question.method, bytes(question.params), session.revision)
+    if task is not None:
+        params = encode_json(with_related(decode_fields(params or b"{}"), task))
     reply = await session.ask(question.method, params, call.send)
     if reply.result is not None:
-        return bytes(reply.result) if restore is None else restore(bytes(reply.result))
+        result = bytes(reply.result) if restore is None else restore(bytes(reply.result))
+        return encode_json(with_related(decode_fields(result), None)) if RELATED_MARK in result else result
     if question.method == "elicitation/create":
         return _CANCELLED
     error = decode_error(reply.error or b"{}")
     raise RpcError(error.code, f"the client refused {question.method}: {error.message}")
 
 
-def _as_legacy(question: _Question) -> _Question:
+def as_legacy(question: Question) -> Question:
     """Legacy clients know a question about a URL by an id, which modern servers do not give."""
     if question.method != "elicitation/create" or b'"url"' not in bytes(question.params):
         return question
     fields = decode_fields(question.params)
     if fields.get("mode") != Raw(b'"url"') or _ID in fields:
         return question
-    return _Question(question.method, Raw(encode_json(fields | {_ID: Raw(encode_json(str(uuid.uuid4())))})))
+    return Question(question.method, Raw(encode_json(fields | {_ID: Raw(encode_json(str(uuid.uuid4())))})))
 
 
-def _visited(questions: dict[str, _Question], responses: Fields) -> list[str]:
+def visited(questions: dict[str, Question], responses: Fields) -> list[str]:
     """The ids of the URLs that the user was willing to visit."""
     return [
         decode_text(fields[_ID])
@@ -139,8 +153,13 @@ def _visited(questions: dict[str, _Question], responses: Fields) -> list[str]:
 def _complete(call: Call, reply: Reply, visits: list[str]) -> None:
     """The server took what the user did at its URLs for done: legacy clients wait for a notice that says so."""
     if reply.result is not None:
-        for visit in visits:
-            call.send(notification("notifications/elicitation/complete", encode_json({_ID: visit})))
+        complete(call, visits)
+
+
+def complete(call: Call, visits: list[str]) -> None:
+    """Tell a legacy client that nobody waits any more for what its user did at these URLs."""
+    for visit in visits:
+        call.send(notification("notifications/elicitation/complete", encode_json({_ID: visit})))
 
 
 def _again(outgoing: Outgoing, responses: Fields, state: str | msgspec.UnsetType) -> Outgoing:

@@ -1,7 +1,6 @@
 """Merged lists: what one client sees of all servers, rendered once and kept until something changes."""
 
 import hashlib
-from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Raw
@@ -11,6 +10,7 @@ from polyplex.mux.entries import Entry
 from polyplex.mux.router import Routes
 from polyplex.protocol.bridge.results import finish
 from polyplex.protocol.bridge.schemas import tool_for_legacy
+from polyplex.protocol.bridge.tasks import shown_tool
 from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
 from polyplex.protocol.revisions import LIST_METHODS, Era
 from polyplex.upstreams.lists import DEFAULT_TTL_MS
@@ -41,19 +41,22 @@ class View:
         owners = [upstream.config.name for upstream in upstreams if _has(upstream, "resources")]
         self.routes = Routes(lists, [upstream.naming for upstream in upstreams], owners)
         peers = ((upstream.config.name, upstream.peer) for upstream in upstreams)
-        self._modern = {name for name, peer in peers if peer is not None and peer.era is Era.MODERN}
+        self._peers = {name: peer for name, peer in peers if peer is not None}
         self._digests: dict[str, bytes] = {}
-        self._pages: dict[tuple[str, int, Era], bytes] = {}
+        self._pages: dict[tuple[str, int, Era, bool], bytes] = {}
         self._ttl: dict[str, tuple[int, str]] = {member: _caching(upstreams, member) for member in members}
 
-    def page(self, method: str, cursor: str | None, era: Era) -> bytes:
-        """One page of a list result. Raises `RpcError` -32602 for a cursor that is not ours."""
+    def page(self, method: str, cursor: str | None, era: Era, *, tasks: bool = False) -> bytes:
+        """One page of a list result, for a client that knows core tasks or not.
+
+        Raises `RpcError` -32602 for a cursor that is not ours.
+        """
         member = LIST_METHODS[method]
         start = 0 if cursor is None else self._position(method, member, cursor)
-        key = (member, start, era)
+        key = (member, start, era, tasks)
         page = self._pages.get(key)
         if page is None:
-            page = self._pages[key] = self._render(method, member, start, era)
+            page = self._pages[key] = self._render(method, member, start, era, tasks)
         return page
 
     def _position(self, method: str, member: str, cursor: str) -> int:
@@ -67,24 +70,33 @@ class View:
                 return index + 1
         return min(offset, len(entries))
 
-    def _render(self, method: str, member: str, start: int, era: Era) -> bytes:
+    def _render(self, method: str, member: str, start: int, era: Era, tasks: bool) -> bytes:
         entries = self.routes.listed(member).entries
         size, end = 0, start
         while end < len(entries) and end - start < PAGE_ENTRIES and (size < PAGE_BYTES or end == start):
             size += len(entries[end].raw)
             end += 1
-        shown = self._shown(member, entries[start:end], era)
+        shown = (self._shown(member, entry, era, tasks) for entry in entries[start:end])
         fields: Fields = {member: Raw(b"[" + b",".join(shown) + b"]")}
         if end < len(entries):
             fields["nextCursor"] = Raw(encode_json(cursors.seal(method, entries[end - 1].key, end)))
         ttl, scope = self._ttl[member]
         return finish(method, fields, ttl, scope) if era is Era.MODERN else encode_json(fields)
 
-    def _shown(self, member: str, entries: list[Entry], era: Era) -> Iterable[bytes]:
-        """The entries in the form that an era allows: legacy clients may get the tools of modern servers in another."""
-        if era is Era.MODERN or member != "tools" or not self._modern:
-            return (entry.raw for entry in entries)
-        return (tool_for_legacy(entry.raw) if entry.server in self._modern else entry.raw for entry in entries)
+    def _shown(self, member: str, entry: Entry, era: Era, tasks: bool) -> bytes:
+        """An entry in the form that an era allows: legacy clients may get the tools of modern servers in another.
+
+        Whether a tool can be called as a task depends on who asks, too.
+        """
+        peer = self._peers.get(entry.server) if member == "tools" else None
+        if peer is None:
+            return entry.raw
+        raw = tool_for_legacy(entry.raw) if peer.era is Era.MODERN and era is Era.LEGACY else entry.raw
+        return shown_tool(raw, entry.tasks, peer.era, able=peer.tasks, tasks=tasks)
+
+    def has_tasks(self, *, unknown: bool = False) -> bool:
+        """Whether a server makes tasks of tool calls; `unknown` is what one counts as that has not said yet."""
+        return any(unknown if each.peer is None else each.peer.tasks for each in self.upstreams)
 
     def digest(self, member: str) -> bytes:
         """Equal for equal lists."""

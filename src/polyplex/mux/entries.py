@@ -28,13 +28,17 @@ _OBJECT: Final = Raw(b'"object"')
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """`key` is the name, URI or template clients use, `local` the server's own; `raw` the JSON clients get."""
+    """`key` is the name, URI or template clients use, `local` the server's own; `raw` the JSON clients get.
+
+    `tasks` is the `execution.taskSupport` of a tool (2025-11-25).
+    """
 
     server: str
     local: str
     key: str
     raw: bytes
     headers: tuple[ParamHeader, ...] = ()
+    tasks: str = ""
 
 
 class SetAside(NamedTuple):
@@ -83,6 +87,7 @@ def read_entry(kind: str, raw: bytes, naming: Naming, *, modern_http: bool = Fal
         return SetAside(naming.server, local, f"it is nested more than {MAX_NESTING} levels deep")
     changed = _drop_nulls(fields)
     headers: tuple[ParamHeader, ...] = ()
+    tasks = _task_support(fields) if "execution" in fields else ""
     if kind == "tools":
         try:
             changed |= _check_schemas(fields)
@@ -97,7 +102,13 @@ def read_entry(kind: str, raw: bytes, naming: Naming, *, modern_http: bool = Fal
         changed = True
     else:
         key = local
-    return Entry(naming.server, local, key, encode_json(fields) if changed else bytes(raw), headers)
+    return Entry(naming.server, local, key, encode_json(fields) if changed else bytes(raw), headers, tasks)
+
+
+def _task_support(fields: Fields) -> str:
+    raw = bytes(fields["execution"])
+    support = decode_fields(raw).get("taskSupport") if raw[:1] == b"{" else None
+    return "" if support is None or bytes(support)[:1] != b'"' else decode_text(support)
 
 
 class _BrokenSchema(Exception):

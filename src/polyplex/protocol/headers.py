@@ -18,7 +18,14 @@ METHOD: Final = "mcp-method"
 NAME: Final = "mcp-name"
 REVISION: Final = "mcp-protocol-version"
 PARAM_PREFIX: Final = "mcp-param-"
-NAMED_METHODS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED_METHODS: Final = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PLAIN: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 _FIELD_VALUE: Final = re.compile(r"[\x20-\x7e\t]*")

@@ -19,9 +19,10 @@ from polyplex.errors import (
 )
 from polyplex.mux.entries import MAX_NESTING
 from polyplex.protocol import jsonrpc
+from polyplex.protocol.bridge.tasks import offers_tasks
 from polyplex.protocol.envelope import SUBSCRIPTION_KEY
 from polyplex.protocol.jsonrpc import Fields, Message
-from polyplex.protocol.revisions import ASK_METHODS, LIST_METHODS, Era
+from polyplex.protocol.revisions import ASK_METHODS, LIST_METHODS, TASK_METHODS, Era
 from polyplex.transports.body import BodyStream, stream_of
 from polyplex.transports.exchange import ClientTransport, Exchange, Reply
 
@@ -64,9 +65,9 @@ class Handler(Protocol):
 
 
 class Peer:
-    """What the server said of itself in the handshake."""
+    """What the server said of itself in the handshake; `tasks` where it makes tasks of tool calls."""
 
-    __slots__ = ("capabilities", "era", "info", "instructions", "revision")
+    __slots__ = ("capabilities", "era", "info", "instructions", "revision", "tasks")
 
     def __init__(self, era: Era, revision: str, capabilities: Fields, info: bytes, instructions: str | None) -> None:
         self.era = era
@@ -74,6 +75,7 @@ class Peer:
         self.capabilities = capabilities
         self.info = info
         self.instructions = instructions
+        self.tasks = offers_tasks(era, revision, capabilities)
 
 
 def request_id() -> bytes:
@@ -82,7 +84,10 @@ def request_id() -> bytes:
 
 
 class Connection:
-    """Implements the receiver side of a client transport."""
+    """Implements the receiver side of a client transport.
+
+    `outliving` are progress tokens that are still good though their exchange is over, as of calls that became tasks.
+    """
 
     def __init__(self, server: str, transport: ClientTransport, handler: Handler) -> None:
         self.server = server
@@ -91,6 +96,7 @@ class Connection:
         self.open = True
         self.stray: str | None = None
         self.in_flight: dict[bytes, Exchange] = {}
+        self.outliving: set[bytes] = set()
         self.last_used = asyncio.get_running_loop().time()
         self._handler = handler
         self._asks: dict[bytes, asyncio.Task[None]] = {}
@@ -253,6 +259,8 @@ class Connection:
             return
         exchange = self.in_flight.get(token) or self.in_flight.get(token.strip(b'"'))
         if exchange is None:
+            if token in self.outliving or token.strip(b'"') in self.outliving:
+                self._handler.notified(None, "notifications/progress", params)
             return
         if exchange.deadline:
             exchange.deadline = min(self._loop.time() + exchange.timeout, exchange.last_deadline)
@@ -278,8 +286,9 @@ class Connection:
         if method == "ping":
             self.transport.send(jsonrpc.response(identifier, b"{}"))
             return
-        if method not in ASK_METHODS or len(self._asks) >= MAX_ASKS or identifier in self._asks:
-            code = jsonrpc.METHOD_NOT_FOUND if method not in ASK_METHODS else jsonrpc.INVALID_REQUEST
+        known = method in ASK_METHODS or method in TASK_METHODS
+        if not known or len(self._asks) >= MAX_ASKS or identifier in self._asks:
+            code = jsonrpc.INVALID_REQUEST if known else jsonrpc.METHOD_NOT_FOUND
             error = jsonrpc.error_object(code, f"{method} cannot be served here")
             self.transport.send(jsonrpc.error_response(identifier, error))
             return

@@ -28,7 +28,9 @@ from polyplex.upstreams.connection import Connection, Peer
 PROBE_SECONDS: Final = 3.0
 
 
-_CARRIED: Final = b'{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}'
+_CARRIED: Final = (
+    b'{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}'
+)
 
 
 class Identity(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import deque
 from enum import StrEnum
 from typing import Final, Protocol
@@ -110,6 +111,7 @@ class Upstream:
         self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self.users: set[str] = set()
         self.watched = False
+        self.tasks: dict[str, float] = {}
         self._events = events
         self._first = key.era
         self._backoff = Backoff()
@@ -330,7 +332,13 @@ class Upstream:
 
     @property
     def busy(self) -> bool:
-        """True while somebody watches its resources, or more is under way than our own stream of notifications."""
+        """True while somebody watches its resources, or more is under way than our own stream of notifications.
+
+        Tasks that have not ended count, for as long as they live: `tasks` maps each to its end in `time.monotonic`.
+        """
+        now = time.monotonic()
+        if any(end > now for end in self.tasks.values()):
+            return True
         in_flight = {} if self.connection is None else self.connection.in_flight
         return self.watched or any(not self.listening.owns(exchange) for exchange in in_flight.values())
 

@@ -1,5 +1,7 @@
 """Requests on their way to an upstream."""
 
+from typing import Final
+
 import msgspec
 from msgspec import Raw
 
@@ -7,7 +9,9 @@ from polyplex.protocol import envelope
 from polyplex.protocol.bridge.questions import RETRY_MEMBERS
 from polyplex.protocol.headers import ParamHeader, encode_value, mirror
 from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
-from polyplex.protocol.revisions import R2025_06_18, Era
+from polyplex.protocol.revisions import R2025_06_18, R2025_11_25, Era
+
+_FIRST: Final = {"elicitation": R2025_06_18, "tasks": R2025_11_25}
 
 
 class ClientFacts(msgspec.Struct, frozen=True):
@@ -19,10 +23,14 @@ class ClientFacts(msgspec.Struct, frozen=True):
 
 
 def known_capabilities(raw: bytes, revision: str) -> bytes:
-    """A client's capabilities without those that its own revision does not have: elicitation began with 2025-06-18."""
-    if revision >= R2025_06_18 or b'"elicitation"' not in raw:
+    """A client's capabilities without those that its own revision does not have.
+
+    Elicitation began with 2025-06-18; tasks are a capability of 2025-11-25 alone.
+    """
+    unknown = {name for name, first in _FIRST.items() if revision < first and b'"%b"' % name.encode() in raw}
+    if not unknown:
         return raw
-    return encode_json({name: value for name, value in decode_fields(raw).items() if name != "elicitation"})
+    return encode_json({name: value for name, value in decode_fields(raw).items() if name not in unknown})
 
 
 def modern_capabilities(raw: bytes) -> bytes:
