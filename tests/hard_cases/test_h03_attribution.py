@@ -6,7 +6,7 @@ from tests.interaction.parked import ABLE, asking, finished, first_round, refusa
 from tests.interaction.scripted_http import scripted_http
 from tests.interaction.stage import Json, stage, value
 
-ASK: Json = {"name": "a__ask", "arguments": {"method": "elicitation/create", "params": {"message": "m"}}}
+ASK: Json = {"name": "a__ask", "arguments": {"method": "elicitation/create"}}
 
 
 async def test_a_question_never_reaches_a_client_that_it_may_not_be_for(tmp_path: Path) -> None:
