@@ -15,6 +15,7 @@ import httpx2
 from mcp_types.version import LATEST_MODERN_VERSION
 
 HERE = Path(__file__).resolve().parent
+TAPPED = HERE.parent / "wire" / "tapped.py"
 START_SECONDS = 40
 STOP_SECONDS = 10
 POLL_SECONDS = 0.05
@@ -104,14 +105,15 @@ def write_config(servers: Mapping[str, Mapping[str, Any]], folder: Path) -> Path
 async def polyplex(servers: Mapping[str, Mapping[str, Any]], folder: Path) -> AsyncGenerator[str]:
     """Run `polyplex serve` before the given servers; yields its /mcp URL once it is ready.
 
-    Config, state and log are kept in `folder`.
+    Config, state, log and what its messages have wrong (wire.jsonl) are kept in `folder`.
 
     Raises:
         StartError: it ended, or was not ready in time.
     """
     config = write_config(servers, folder)
     address = f"127.0.0.1:{free_port()}"
-    command = [sys.executable, "-m", "polyplex", "serve", "--config", str(config), "--http", address]
+    tapped = [str(TAPPED), str(folder / "wire.jsonl")]
+    command = [sys.executable, *tapped, "serve", "--config", str(config), "--http", address]
     log = folder / "polyplex.log"
     async with running(command, log, {"HOME": str(folder), "XDG_STATE_HOME": str(folder)}) as process:
         await _await_ready(f"http://{address}/readyz", process, log)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from polyplex.protocol.revisions import LEGACY_REVISIONS, R2024_11_05, R2025_03_26, R2025_06_18, R2025_11_25
+from tests.interaction.scripted_http import scripted_http
 from tests.interaction.stage import META, Client, Json, RefusedError, Stage, eventually, stage, value
 
 ERAS = ("legacy", "modern")
@@ -20,6 +21,7 @@ EMBEDDED: Json = {"type": "resource", "resource": {"uri": "file:///y", "text": "
 BLOCKS = [TEXT, AUDIO, IMAGE, LINK, EMBEDDED]
 FORM: Json = {"message": "m", "requestedSchema": {"type": "object", "properties": {"n": {"type": "string"}}}}
 URL: Json = {"mode": "url", "message": "m", "url": "https://example.com/"}
+SET_LEVEL = "logging/setLevel"
 COMPLETE = "notifications/elicitation/complete"
 
 
@@ -255,8 +257,15 @@ async def levels(client: Client) -> list[str]:
 
 
 async def test_a_legacy_server_is_told_the_lowest_level_that_modern_clients_want(tmp_path: Path) -> None:
-    async with stage(tmp_path, {"a": {"era": "legacy"}}) as on:
+    async with (
+        scripted_http(era="legacy") as server,
+        stage(tmp_path, {"a": {"url": server.url, "type": "http"}}) as on,
+    ):
         await on.up("a")
+
+        def told() -> list[str]:
+            return [each["params"]["level"] for each in server.script.journal if each.get("method") == SET_LEVEL]
+
         client = on.modern()
         assert await levels(client) == [], "it names no level"
         client.log_level = "warning"
@@ -267,22 +276,39 @@ async def test_a_legacy_server_is_told_the_lowest_level_that_modern_clients_want
         assert await levels(client) == ["info", "warning", "error"]
         client.log_level = None
         assert await levels(client) == []
-        told = [each["params"]["level"] for each in on.received("a", "logging/setLevel")]
-        assert told == ["warning", "info"], "once for each level that is lower"
-        await client.call("a__die")
+        assert told() == ["warning", "info"], "once for each level that is lower"
+        server.forget()
         await client.call("a__echo")
-        await eventually(lambda: len(on.received("a", "logging/setLevel")) == 3)
-        assert on.received("a", "logging/setLevel")[2]["params"] == {"level": "info"}
+        await eventually(lambda: told() == ["warning", "info", "info"])
 
 
-async def test_a_message_that_may_belong_to_either_of_two_calls_is_dropped(tmp_path: Path) -> None:
-    async with stage(tmp_path, {"a": {"era": "legacy"}}) as on:
+async def test_each_of_two_calls_gets_its_own_messages_over_http(tmp_path: Path) -> None:
+    async with (
+        scripted_http(era="legacy") as server,
+        stage(tmp_path, {"a": {"url": server.url, "type": "http"}}) as on,
+    ):
         await on.up("a")
         one, two = on.modern(), on.modern()
-        one.log_level = two.log_level = "debug"
+        one.log_level, two.log_level = "debug", "error"
         held = one.begin("a__hold", key="k")
-        assert await levels(two) == one.notices("notifications/message") == []
+        assert await levels(two) == ["error"]
         await two.call("a__release", key="k")
         await one.response(held)
-        assert await levels(two) == ["debug", "info", "warning", "error"]
+        assert one.notices("notifications/message") == []
+
+
+async def test_a_modern_server_on_stdio_sends_messages_for_calls_that_named_a_level(tmp_path: Path) -> None:
+    async with stage(tmp_path, {"a": {"era": "modern"}}) as on:
+        await on.up("a")
+        one, two = on.modern(), on.modern()
+        two.log_level = "info"
+        held = one.begin("a__hold", key="k")
+        assert await levels(two) == ["info", "warning", "error"], "the other call asked for none"
+        await two.call("a__release", key="k")
+        await one.response(held)
+        one.log_level = "debug"
+        held = one.begin("a__hold", key="k")
+        assert await levels(two) == [], "it may be of either"
+        await two.call("a__release", key="k")
+        await one.response(held)
         assert one.notices("notifications/message") == []

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.interop.clients.interface import Target, TransportName
+from tests.wire import tapped, watch
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -80,7 +81,7 @@ class Stage:
     def _as_here(self) -> tuple[str, ...]:
         """polyplex with the environment of the stage, whatever a client hands to the process that it starts."""
         variables = (f"{name}={value}" for name, value in self.environment.items())
-        return ("/usr/bin/env", "-i", *variables, sys.executable, "-m", "polyplex")
+        return ("/usr/bin/env", "-i", *variables, *tapped.command(self.folder / "wire.jsonl"))
 
     def polyplex(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run a command of polyplex to its end."""
@@ -115,6 +116,7 @@ def running_stage(folder: Path, python_peers: Mapping[str, Path], node_peers: Ma
         page = stack.enter_context(_serving_page())
         address, lazy_address = (f"127.0.0.1:{_free_port()}" for _ in range(2))
         stage = Stage(folder, folder / "repository", example, page, servers, address, lazy_address, environment)
+        watch.follow(folder / "wire.jsonl")
         # The second finds on disk what the first has learned of the servers.
         stack.enter_context(_serving_polyplex(stage, stage.config, stage.address))
         stack.enter_context(_serving_polyplex(stage, stage.lazy_config, stage.lazy_address))
@@ -191,7 +193,7 @@ def _running(command: list[str], log: Path, environment: Mapping[str, str]) -> G
 @contextmanager
 def _serving_polyplex(stage: Stage, config: Path, address: str) -> Generator[None]:
     log = stage.folder / f"polyplex-{config.stem}.log"
-    command = [sys.executable, "-m", "polyplex", "serve", "--config", str(config), "--http", address]
+    command = [*tapped.command(stage.folder / "wire.jsonl"), "serve", "--config", str(config), "--http", address]
     with log.open("w", encoding="utf-8") as errors:
         process = subprocess.Popen(command, env=stage.environment, stdin=subprocess.DEVNULL, stderr=errors)
     try:

@@ -71,18 +71,17 @@ class Notices:
     def _message(self, upstream: Upstream, call: Call | None, params: bytes | None) -> None:
         """To the call it belongs to; else to the sessions that share the upstream, which are all one principal's.
 
-        Modern clients get what belongs to one call only: on a stream that does not say so, the only one under way.
+        Modern clients get what belongs to a call of theirs only; on stdio nothing says so, and what may be of two goes
+        to neither.
         """
         rank = rank_of(params)
+        call = call or _only_asking(upstream)
         frame = jsonrpc.notification("notifications/message", params)
         if call is not None:
             if call_wants(call, rank):
                 call.send(frame)
             return
-        under_way = calls_on(upstream)
-        if len(under_way) == 1 and under_way[0].session.era is Era.MODERN and call_wants(under_way[0], rank):
-            under_way[0].send(frame)
-        calls = {each.session.id: each for each in under_way}
+        calls = {each.session.id: each for each in calls_on(upstream)}
         for session_id in upstream.users:
             client = self._core.clients.get(session_id)
             if client is None or not session_wants(client.session, rank):
@@ -129,3 +128,11 @@ class Notices:
                 client.listed[member] = view.digest(member)
                 differing.append(member)
         return differing
+
+
+def _only_asking(upstream: Upstream) -> Call | None:
+    """The one call under way that named a level: modern servers send messages for no other (2026-07-28, "Logging")."""
+    if upstream.peer is None or upstream.peer.era is Era.LEGACY:
+        return None
+    asking = [call for call in calls_on(upstream) if call.log_level or call.session.log_level]
+    return asking[0] if len(asking) == 1 else None

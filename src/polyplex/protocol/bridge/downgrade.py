@@ -52,7 +52,7 @@ def result_for(method: str, result: bytes, revision: str) -> bytes:
     Content that has no form there stays as text. What is no content at all is left as it is.
     """
     if method == "tools/call":
-        return _structured(_blocks(result, revision), revision)
+        return _blocks(_structured(result, revision), revision)
     if method == "prompts/get" and revision < R2025_06_18:
         return _messages(result, revision)
     return result

@@ -62,8 +62,7 @@ def code_for(method: str, code: int, upstream: Era, revision: str) -> int:
     if era_of(revision) is Era.MODERN:
         if code == RESOURCE_NOT_FOUND:
             return INVALID_PARAMS
-        passes = code == MISSING_CAPABILITY and upstream is Era.MODERN
-        return INTERNAL_ERROR if code in _RESERVED and not passes else code
+        return INTERNAL_ERROR if code in _RESERVED and code != MISSING_CAPABILITY else code
     if code in _MODERN_CODES or (code == URL_ELICITATION_REQUIRED and revision < R2025_11_25):
         return INTERNAL_ERROR
     if upstream is Era.MODERN and code == INVALID_PARAMS and method == "resources/read":

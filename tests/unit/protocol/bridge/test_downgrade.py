@@ -114,3 +114,5 @@ def test_structured_content_is_text_for_clients_that_do_not_know_it() -> None:
     (block,) = content(R2025_03_26, **{"structuredContent": given["structuredContent"]})
     assert json.loads(block["text"]) == {"a": [1]}
     assert content(R2025_06_18, structuredContent={"a": [1]}) == []
+    link, block = content(R2025_03_26, LINK, structuredContent={"a": [1]})
+    assert (link, json.loads(block["text"])) == (LINK_TEXT, {"a": [1]}), "what stands for a link is not the value"

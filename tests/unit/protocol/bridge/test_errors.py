@@ -40,7 +40,7 @@ def test_errors_keep_code_and_data(upstream: Era, revision: str, method: str) ->
         (-32019, LEGACY, LATEST_MODERN, "tools/call", -32019),
         (-32100, LEGACY, LATEST_MODERN, "tools/call", -32100),
         (-32021, MODERN, LATEST_MODERN, "tools/call", -32021),
-        (-32021, LEGACY, LATEST_MODERN, "tools/call", -32603),
+        (-32021, LEGACY, LATEST_MODERN, "tools/call", -32021),
         (-32020, MODERN, LATEST_MODERN, "tools/call", -32603),
         (-32022, MODERN, LATEST_MODERN, "tools/call", -32603),
         (-32021, MODERN, LATEST_LEGACY, "tools/call", -32603),
