@@ -99,7 +99,12 @@ async def _ask_all(call: Call, client: Client, asked: dict[str, _Question]) -> F
             asks.check(question.method, bytes(question.params), client.capabilities, client.session.revision)
         except RpcError as error:
             raise RpcError(INVALID_REQUEST, error.message) from None
-    answers = await asyncio.gather(*(_ask(call, question) for question in asked.values()))
+    asking = [asyncio.get_running_loop().create_task(_ask(call, question)) for question in asked.values()]
+    try:
+        answers = await asyncio.gather(*asking)
+    finally:  # where one is refused, the others need no answer any more
+        for task in asking:
+            task.cancel()
     return dict(zip(asked, map(Raw, answers), strict=True))
 
 
