@@ -65,6 +65,8 @@ class Gateway:
         """Close everything; no child process is left afterwards."""
         self.drain()
         await self.core.pool.stop()
+        self.core.parking.stop()
+        self.notices.stop()
 
     # -- what endpoints call
     def handle(self, call: Call) -> Coroutine[Any, Any, Reply]:

@@ -43,9 +43,12 @@ class Core:
         """All clients of both eras."""
         return [*self.clients.values(), *self.modern.all()]
 
-    @staticmethod
-    def _busy(client: Client) -> bool:
-        return any(calls_on(upstream) for upstream in client.upstreams.values())
+    def _busy(self, client: Client) -> bool:
+        """True while a session of this client alone is being opened or has a call under way, parked ones included."""
+        session = client.binding.session
+        return any(
+            upstream.unsettled or calls_on(upstream) for upstream in self.pool.all() if session in upstream.users
+        )
 
     def view(self, client: Client) -> View:
         """The client's view of the lists."""

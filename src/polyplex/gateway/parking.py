@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Raw
 
 from polyplex.downstream.calls import gathered
-from polyplex.downstream.session import Call, Cancellable
+from polyplex.downstream.session import Call, Cancellable, no_frame
 from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.gateway.client import Client
 from polyplex.gateway.states import State, States
@@ -44,6 +44,7 @@ KEEP_SECONDS: Final = 60.0
 MAX_PARKED: Final = 1000
 MAX_QUESTIONS: Final = 32
 MAX_KEPT_BYTES: Final = 64 * 1024 * 1024
+KEPT_OVERHEAD_BYTES: Final = 4096
 _GONE: Final = "the client did not come back to answer"
 
 
@@ -72,7 +73,7 @@ class _Question:
 
 
 class Parked:
-    """One call. `waiters` are the retries that wait for its next round or its end."""
+    """One call. `waiters` are the retries that wait for its next round or its end, oldest first."""
 
     __slots__ = (
         "call", "caller", "capabilities", "exchange", "flush", "id", "number", "outcome", "questions", "reports",
@@ -91,14 +92,14 @@ class Parked:
         self.questions: dict[str, _Question] = {}
         self.number = 0
         self.round = 0
-        self.waiters: list[asyncio.Future[Reply]] = []
+        self.waiters: dict[asyncio.Future[Reply], Call] = {}
         self.outcome: Reply | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.flush: asyncio.TimerHandle | None = None
 
     def tell(self, reply: Reply) -> bool:
         """Answer all retries that wait; False where there is none."""
-        waiters, self.waiters = self.waiters, []
+        waiters, self.waiters = self.waiters, {}
         told = False
         for waiter in waiters:
             if not waiter.done():
@@ -124,6 +125,7 @@ class Parking:
         self._parked: dict[str, Parked] = {}
         self._by_call: dict[int, Parked] = {}
         self._kept_bytes = 0
+        self._stopped = False
         self._background = Background()
 
     # -- the server asks
@@ -141,6 +143,7 @@ class Parking:
         if call.method not in INPUT_METHODS or (parked is None and call.task is None):
             raise RpcError(INVALID_REQUEST, f"{method} belongs to a request in which a client cannot be asked")
         require(client.capabilities if parked is None else parked.capabilities, method, params)
+        question = _Question(method, questions.input_request(method, params))
         if parked is None:
             if len(self._by_call) >= MAX_PARKED:
                 raise RpcError(INTERNAL_ERROR, f"too many requests wait for answers; at most {MAX_PARKED}")
@@ -149,7 +152,7 @@ class Parking:
         if len(parked.questions) >= MAX_QUESTIONS:
             raise RpcError(INVALID_REQUEST, f"too many questions at once; at most {MAX_QUESTIONS}")
         parked.number += 1
-        key, question = f"q{parked.number}", _Question(method, questions.input_request(method, params))
+        key = f"q{parked.number}"
         parked.questions[key] = question
         self._flush_soon(parked)
         return partial(self._await_answer, parked, key, question)
@@ -169,18 +172,23 @@ class Parking:
 
     def _flush(self, parked: Parked) -> None:
         parked.flush = None
-        if not parked.questions or parked.outcome is not None:
-            return
         call = parked.call
-        if parked.running is not None:
-            if parked.waiters:
-                self._leave(parked, parked.tell(self._next_round(parked)))
+        if not parked.questions or parked.outcome is not None:
+            if parked.running is None:  # the server took back what it asked, and nobody has heard of it
+                self._drop(parked, "the request is over")
+        elif parked.running is not None:
+            if not parked.waiters:
+                return
+            if parked.tell(self._next_round(parked)):
+                self._leave(parked)
+            else:  # all of them have just closed their streams
+                parked.running.cancel()
         elif call.task is None or call.session.calls.get(call.id) is not call:
             self._drop(parked, "the request is over")
         else:
             parked.running = call.task
             call.task.park(self._next_round(parked), partial(self._finished, parked))
-            self._leave(parked, told=True)
+            self._leave(parked)
 
     def _next_round(self, parked: Parked) -> Reply:
         parked.round += 1
@@ -200,11 +208,9 @@ class Parking:
         asked = {key: question.raw for key, question in parked.questions.items()}
         return input_required(asked, self.states.seal(state))
 
-    def _leave(self, parked: Parked, told: bool) -> None:
+    def _leave(self, parked: Parked) -> None:
         """The client has its questions and is away; it has a while to come back. Nothing goes to its old stream."""
-        if not told:
-            return
-        parked.call.send = _into_the_void
+        parked.call.send = no_frame
         if parked.timer is not None:
             parked.timer.cancel()
         parked.timer = asyncio.get_running_loop().call_later(self._ttl, self._expire, parked)
@@ -223,7 +229,7 @@ class Parking:
         self._take_over(parked, call, client)
         if self._answer(parked, answers) or parked.questions:
             self._flush_soon(parked)
-        return await self._wait(parked)
+        return await self._wait(parked, call)
 
     def _lost(self, state: State) -> str:
         why = (
@@ -235,17 +241,12 @@ class Parking:
 
     def _take_over(self, parked: Parked, call: Call, client: Client) -> None:
         """Progress and log messages go to the stream of the retry, and its capabilities count."""
-        first = parked.call
-        first.send, first.session = call.send, call.session
-        first.server = first.server or call.server
-        call.server = first.server
+        call.server = parked.call.server
         parked.capabilities = client.capabilities
         if parked.timer is not None:
             parked.timer.cancel()
             parked.timer = None
-        if parked.exchange is not None and parked.reports:
-            token = read_meta(_fields(call)).get("progressToken")
-            parked.exchange.token = None if token is None else bytes(token)
+        _send_to(parked, call)
         for question in list(parked.questions.values()):
             if question.capability not in parked.capabilities:
                 question.give_up(f"the client does not support {question.capability} any more")
@@ -255,19 +256,21 @@ class Parking:
         for key, question in list(parked.questions.items()):
             raw = answers.get(key)
             if raw is not None:
+                reply = Reply(result=questions.legacy_answer(raw))
                 parked.questions.pop(key)
-                question.settle(Reply(result=questions.legacy_answer(raw)))
+                question.settle(reply)
         return bool(parked.questions)
 
-    async def _wait(self, parked: Parked) -> Reply:
+    async def _wait(self, parked: Parked, call: Call) -> Reply:
         waiter: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        parked.waiters.append(waiter)
+        parked.waiters[waiter] = call
         try:
             return await waiter
         except asyncio.CancelledError:
-            if waiter in parked.waiters:
-                parked.waiters.remove(waiter)
-                if not parked.waiters and parked.running is not None:
+            if parked.waiters.pop(waiter, None) is not None:
+                if parked.waiters:
+                    _send_to(parked, next(reversed(parked.waiters.values())))
+                elif parked.running is not None:
                     parked.running.cancel()
             raise
 
@@ -285,6 +288,7 @@ class Parking:
         self._by_call.pop(id(parked.call), None)
         for question in list(parked.questions.values()):
             question.give_up("the request is over")
+        parked.call.params = parked.call.fields = None
         self._kept_bytes += _size(parked.outcome)
         told = parked.tell(parked.outcome)
         self._keep(parked, KEEP_SECONDS if told else self._ttl + KEEP_SECONDS)
@@ -300,6 +304,9 @@ class Parking:
         """The outcome stays for a while: the retry may have been lost on its way, or is still to come."""
         if parked.timer is not None:
             parked.timer.cancel()
+        if self._stopped:
+            self._forget(parked)
+            return
         parked.timer = asyncio.get_running_loop().call_later(seconds, self._forget, parked)
         while self._kept_bytes > MAX_KEPT_BYTES:
             oldest = next((each for each in self._parked.values() if each.outcome is not None), None)
@@ -326,8 +333,8 @@ class Parking:
         for question in list(parked.questions.values()):
             question.give_up(reason)
         if parked.running is not None:
-            # In the next round of the loop, so that the server hears the answers first.
-            asyncio.get_running_loop().call_later(COLLECT_SECONDS, parked.running.cancel)
+            # In a moment, so that the server hears the answers first; a client that comes back by then gets the result.
+            parked.timer = asyncio.get_running_loop().call_later(COLLECT_SECONDS, parked.running.cancel)
         else:
             self._by_call.pop(id(parked.call), None)
             self._forget(parked)
@@ -342,6 +349,13 @@ class Parking:
                     question.give_up("polyplex is stopping")
                 if parked.running is not None:
                     parked.running.cancel()
+
+    def stop(self) -> None:
+        """polyplex has stopped: nobody can ask for what was kept."""
+        self._stopped = True
+        for parked in list(self._parked.values()):
+            self._forget(parked)
+        self._background.cancel()
 
     @property
     def waiting(self) -> int:
@@ -386,6 +400,20 @@ def _fields(call: Call) -> Fields:
     return call.fields or decode_params(call.params or b"{}")
 
 
+def _send_to(parked: Parked, call: Call) -> None:
+    """What the server sends with the call goes to the stream of this retry."""
+    parked.call.send = partial(_send_on, call)
+    parked.call.session = call.session
+    if parked.exchange is not None and parked.reports:
+        token = read_meta(_fields(call)).get("progressToken")
+        parked.exchange.token = None if token is None else bytes(token)
+
+
+def _send_on(call: Call, frame: bytes) -> None:
+    """On the stream that the call has by then: none once it is cancelled."""
+    call.send(frame)
+
+
 def _exchange_of(upstream: Upstream, call: Call) -> Exchange | None:
     connection = upstream.connection
     exchanges = () if connection is None else connection.in_flight.values()
@@ -393,8 +421,4 @@ def _exchange_of(upstream: Upstream, call: Call) -> Exchange | None:
 
 
 def _size(reply: Reply) -> int:
-    return len(reply.result or b"") + len(reply.error or b"")
-
-
-def _into_the_void(frame: bytes) -> None:
-    """Where frames go while the client is away."""
+    return len(reply.result or b"") + len(reply.error or b"") + KEPT_OVERHEAD_BYTES
