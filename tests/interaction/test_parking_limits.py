@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polyplex.gateway import modern, parking
+from polyplex.gateway import modern, outcomes, parking
 from polyplex.upstreams.connection import Connection
 from tests.interaction.parked import ABLE, FORM, answers, asking, first_round, refusal, retry
 from tests.interaction.stage import Json, Stage, eventually, stage, value
@@ -122,7 +122,7 @@ async def test_more_parked_calls_than_the_limit_are_refused_and_those_that_end_m
 async def test_results_that_are_kept_are_bounded_in_number_and_in_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parking, "MAX_KEPT_BYTES", 3 * parking.KEPT_OVERHEAD_BYTES)
+    monkeypatch.setattr(outcomes, "MAX_BYTES", 3 * (outcomes.OVERHEAD_BYTES + 200))
     async with stage(tmp_path, {"a": {"era": "legacy"}}) as on:
         client = on.modern(ABLE)
         states: list[Json] = []
@@ -130,9 +130,8 @@ async def test_results_that_are_kept_are_bounded_in_number_and_in_size(
             params = asking("elicitation/create", mark=number, padding="x" * 5000)
             states.append(retry(params, await first_round(client, params)))
             assert value(await client.request("tools/call", states[-1]))["told"]
-        kept = on.gateway.core.parking._parked
-        assert 0 < len(kept) < 4
-        assert all(parked.call.params is None for parked in kept.values()), "only the result is kept"
+        assert not on.gateway.core.parking._parked
+        assert 0 < len(on.gateway.core.parking.outcomes) < 4
         assert (await refusal(client, states[0])).code == -32603
         assert value(await client.request("tools/call", states[-1]))["told"]
-    assert not on.gateway.core.parking._kept_bytes
+    assert not on.gateway.core.parking.outcomes

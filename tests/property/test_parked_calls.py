@@ -172,7 +172,7 @@ class World:
         if not stopping:
             await self.pass_time(LONG_SECONDS)
             parking = self.gateway.core.parking
-            assert not parking.waiting and not parking._parked and not parking._kept_bytes
+            assert not parking.waiting and not parking._parked and not parking.outcomes
             assert all(execution.ended for execution in self.server.executions), "the server was not told"
             assert all(request.over for request in self.client.requests), "a request is still open"
             for upstream in self.gateway.core.pool.all():

@@ -18,6 +18,7 @@ from polyplex.downstream.calls import gathered
 from polyplex.downstream.session import Call, Cancellable, no_frame
 from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.gateway.client import Client
+from polyplex.gateway.outcomes import Outcomes
 from polyplex.gateway.states import State, States
 from polyplex.protocol.bridge import questions
 from polyplex.protocol.bridge.requests import read_meta
@@ -43,8 +44,6 @@ COLLECT_SECONDS: Final = 0.01
 KEEP_SECONDS: Final = 60.0
 MAX_PARKED: Final = 1000
 MAX_QUESTIONS: Final = 32
-MAX_KEPT_BYTES: Final = 64 * 1024 * 1024
-KEPT_OVERHEAD_BYTES: Final = 4096
 _GONE: Final = "the client did not come back to answer"
 
 
@@ -76,7 +75,7 @@ class Parked:
     """One call. `waiters` are the retries that wait for its next round or its end, oldest first."""
 
     __slots__ = (
-        "call", "caller", "capabilities", "exchange", "flush", "id", "number", "outcome", "questions", "reports",
+        "call", "caller", "capabilities", "exchange", "flush", "id", "number", "questions", "reports",
         "round", "running", "timer", "upstream", "waiters",
     )  # fmt: skip
 
@@ -93,7 +92,6 @@ class Parked:
         self.number = 0
         self.round = 0
         self.waiters: dict[asyncio.Future[Reply], Call] = {}
-        self.outcome: Reply | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.flush: asyncio.TimerHandle | None = None
 
@@ -120,12 +118,11 @@ class Parking:
 
     def __init__(self, states: States, ttl_seconds: float) -> None:
         self.states = states
+        self.outcomes = Outcomes()
         self.replica = secrets.token_urlsafe(9)
         self._ttl = ttl_seconds
         self._parked: dict[str, Parked] = {}
         self._by_call: dict[int, Parked] = {}
-        self._kept_bytes = 0
-        self._stopped = False
         self._background = Background()
 
     # -- the server asks
@@ -173,9 +170,9 @@ class Parking:
     def _flush(self, parked: Parked) -> None:
         parked.flush = None
         call = parked.call
-        if not parked.questions or parked.outcome is not None:
+        if not parked.questions:
             if parked.running is None:  # the server took back what it asked, and nobody has heard of it
-                self._drop(parked, "the request is over")
+                self._forget(parked)
         elif parked.running is not None:
             if not parked.waiters:
                 return
@@ -220,9 +217,11 @@ class Parking:
         """The next round, or the final reply. Raises `RpcError` where the call cannot go on."""
         parked = self._parked.get(state.call)
         if parked is None:
-            raise RpcError(INTERNAL_ERROR, self._lost(state))
-        if parked.outcome is not None:
-            return self._deliver(parked, parked.outcome)
+            outcome = self.outcomes.get(state.call)
+            if outcome is None:
+                raise RpcError(INTERNAL_ERROR, self._lost(state))
+            self.outcomes.keep(state.call, outcome, KEEP_SECONDS)
+            return outcome
         if state.round < parked.round and not parked.waiters:
             return Reply(result=self._round(parked))  # a round that was answered before: what is open now
         answers = given_answers(fields)
@@ -280,18 +279,13 @@ class Parking:
         if reply is not None and reply.stream is not None:
             self._background.start(self._gather(parked, reply))
             return
-        if parked.outcome is not None:
-            return
         cancelled = Reply.failure(INTERNAL_ERROR, "the request was cancelled; whether it took effect is unknown")
-        parked.outcome = reply or cancelled
-        parked.stop_timers()
-        self._by_call.pop(id(parked.call), None)
+        outcome = reply or cancelled
+        self._forget(parked)
         for question in list(parked.questions.values()):
             question.give_up("the request is over")
-        parked.call.params = parked.call.fields = None
-        self._kept_bytes += _size(parked.outcome)
-        told = parked.tell(parked.outcome)
-        self._keep(parked, KEEP_SECONDS if told else self._ttl + KEEP_SECONDS)
+        told = parked.tell(outcome)
+        self.outcomes.keep(parked.id, outcome, KEEP_SECONDS if told else self._ttl + KEEP_SECONDS)
 
     async def _gather(self, parked: Parked, reply: Reply) -> None:
         try:
@@ -300,29 +294,10 @@ class Parking:
             whole = Reply.failure(INTERNAL_ERROR, f"the result was cut short: {error}")
         self._finished(parked, whole)
 
-    def _keep(self, parked: Parked, seconds: float) -> None:
-        """The outcome stays for a while: the retry may have been lost on its way, or is still to come."""
-        if parked.timer is not None:
-            parked.timer.cancel()
-        if self._stopped:
-            self._forget(parked)
-            return
-        parked.timer = asyncio.get_running_loop().call_later(seconds, self._forget, parked)
-        while self._kept_bytes > MAX_KEPT_BYTES:
-            oldest = next((each for each in self._parked.values() if each.outcome is not None), None)
-            if oldest is None or oldest is parked:
-                break
-            self._forget(oldest)
-
-    def _deliver(self, parked: Parked, outcome: Reply) -> Reply:
-        self._keep(parked, KEEP_SECONDS)
-        return outcome
-
     def _forget(self, parked: Parked) -> None:
         parked.stop_timers()
+        self._by_call.pop(id(parked.call), None)
         self._parked.pop(parked.id, None)
-        if parked.outcome is not None:
-            self._kept_bytes -= _size(parked.outcome)
 
     def _expire(self, parked: Parked) -> None:
         log.info("%s: nobody came back to answer within %g s", parked.upstream.config.name, self._ttl)
@@ -336,23 +311,20 @@ class Parking:
             # In a moment, so that the server hears the answers first; a client that comes back by then gets the result.
             parked.timer = asyncio.get_running_loop().call_later(COLLECT_SECONDS, parked.running.cancel)
         else:
-            self._by_call.pop(id(parked.call), None)
             self._forget(parked)
 
     def close(self) -> None:
         """polyplex is stopping: calls whose client is away end now."""
         for parked in list(self._parked.values()):
-            if parked.outcome is not None:
-                self._forget(parked)
-            elif not parked.waiters:
+            if not parked.waiters:
                 for question in list(parked.questions.values()):
                     question.give_up("polyplex is stopping")
                 if parked.running is not None:
                     parked.running.cancel()
 
     def stop(self) -> None:
-        """polyplex has stopped: nobody can ask for what was kept."""
-        self._stopped = True
+        """polyplex has stopped: nobody can come back any more."""
+        self.outcomes.stop()
         for parked in list(self._parked.values()):
             self._forget(parked)
         self._background.cancel()
@@ -418,7 +390,3 @@ def _exchange_of(upstream: Upstream, call: Call) -> Exchange | None:
     connection = upstream.connection
     exchanges = () if connection is None else connection.in_flight.values()
     return next((exchange for exchange in exchanges if exchange.context is call), None)
-
-
-def _size(reply: Reply) -> int:
-    return len(reply.result or b"") + len(reply.error or b"") + KEPT_OVERHEAD_BYTES
