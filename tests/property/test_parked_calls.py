@@ -5,21 +5,17 @@ answered or taken back once, and no answer reaches another call's question.
 """
 
 import asyncio
-import tempfile
 from collections import Counter
-from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyplex.config import load_config_dict
-from polyplex.gateway.app import Gateway
 from polyplex.upstreams import upstream as upstream_module
-from polyplex.upstreams.manifest import Manifests
-from tests.property.clockwork import Clockwork, quiet, rounds, run
+from tests.property.chain import memory_gateway
+from tests.property.clockwork import quiet, rounds, run
 from tests.property.memory_server import Ask, MemoryServer
 from tests.property.modern_client import ALL, ModernClient, Request
 
@@ -59,29 +55,14 @@ def pick(items: list[Any], number: int) -> Any:
     return items[-1 - number % len(items)] if items else None
 
 
-class NothingRemembered:
-    """No files: the event loop of these tests waits for no thread."""
-
-    def load(self, *arguments: object) -> None:
-        """Nothing."""
-
-    async def save(self, *arguments: object) -> None:
-        """Nowhere."""
-
-
 class World:
     """A gateway, a server behind it, a client in front."""
 
-    def __init__(self, loop: Clockwork, folder: Path, *, attributes: bool, shared: bool) -> None:
+    def __init__(self, *, attributes: bool, shared: bool) -> None:
         entry = {"url": "http://server.invalid/"} if attributes else {"command": "server"}
-        parked = {"ttlSeconds": TTL_SECONDS, "keys": ["k" * 32]}
-        options = {"naming": "bare", "parked": parked, "state": f"sqlite:{folder}/state.db"}
-        self.gateway = Gateway(load_config_dict({"mcpServers": {"a": entry}, "polyplex": options}))
-        self.gateway.core.pool._manifests = cast("Manifests", NothingRemembered())
-        self.gateway.core.parking.states._clock = loop.time
+        self.gateway = memory_gateway({"a": entry}, ttlSeconds=TTL_SECONDS)
         self.server = MemoryServer(attributes=attributes)
         self.client = ModernClient(self.gateway, shared=shared)
-        self._loop = loop
         self._marks = 0
 
     async def step(self, name: str, *details: Any) -> None:
@@ -246,9 +227,7 @@ def test_parked_calls_always_end_and_nothing_runs_or_is_answered_twice(
     attributes: bool, steps: list[Any], shared: bool, stopping: bool
 ) -> None:
     async def main() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, Clockwork)
-        world = World(loop, Path(tempfile.gettempdir()), attributes=attributes, shared=shared)
+        world = World(attributes=attributes, shared=shared)
         with mock.patch.object(upstream_module, "connect", world.server.connect):
             world.gateway.start()
             await quiet()
