@@ -96,3 +96,18 @@ async def test_a_refusal_that_names_no_page_is_an_error_of_the_modern_era(tmp_pa
     async with stage(tmp_path, {"a": {"era": "legacy", "refuse": refuse}}) as on:
         error = await refusal(on.modern(ABLE), {"name": "a__echo", "arguments": {}})
         assert error.code == -32603 and "page" in error.message
+
+
+@pytest.mark.parametrize(("size", "fits"), [(64 * 1024, True), (1024 * 1024 - 16, True), (1024 * 1024, False)])
+async def test_a_state_as_large_as_a_server_may_make_it_comes_back_whole(tmp_path: Path, size: int, fits: bool) -> None:
+    state = "é" + "x" * (size - 2)
+    wanted = {"resultType": "input_required", "inputRequests": {"f": QUESTION}, "requestState": state}
+    async with scripted_http(era="modern") as server, stage(tmp_path, {"a": {"url": server.url, "type": "http"}}) as on:
+        client, params = on.modern(ABLE), {"name": "a__result", "arguments": wanted}
+        if not fits:
+            assert "larger than" in (await refusal(client, params)).message
+            return
+        one = await first_round(client, params)
+        await client.request("tools/call", retry(params, one))
+        sent = [message["params"] for message in server.script.journal if message.get("method") == "tools/call"]
+        assert sent[-1]["requestState"] == state

@@ -5,7 +5,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import Raw
 
+from polyplex.protocol.jsonrpc import Message
 from tests.interaction.scripted_http import scripted_http
 from tests.interaction.stage import Json, RefusedError, Stage, stage
 
@@ -73,6 +75,22 @@ async def test_a_client_without_the_ability_gets_an_error_and_is_not_asked(tmp_p
         with pytest.raises(RefusedError, match="elicitation"):
             await client.request("tools/call", rounds(1))
         assert client.asked("elicitation/create") == []
+
+
+async def test_a_question_that_is_refused_takes_the_others_of_its_round_back(tmp_path: Path) -> None:
+    async with modern_server(tmp_path, "stdio") as on:
+        client = await on.legacy(ABLE)
+        questions = {"form": FORM, "sample": SAMPLE}
+        call = client.begin("a__rounds", rounds=1, questions=questions)
+        await client.until(lambda: client.asked("sampling/createMessage") and client.asked("elicitation/create"))
+        (sample,), (form,) = client.asked("sampling/createMessage"), client.asked("elicitation/create")
+        error = Raw(b'{"code":-1,"message":"no"}')
+        client.session.answered(Message(id=Raw(str(sample["id"])), error=error))
+        with pytest.raises(RefusedError, match="refused sampling"):
+            await client.response(call)
+        await client.until(lambda: client.notices("notifications/cancelled"))
+        assert client.notices("notifications/cancelled") == [{"requestId": form["id"]}]
+        assert not client.session._asks
 
 
 async def test_rounds_without_end_are_ended(tmp_path: Path) -> None:

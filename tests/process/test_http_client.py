@@ -46,6 +46,36 @@ async def test_requests_beyond_the_limit_wait_for_a_free_connection(
         assert len(server.peers) == 3
 
 
+async def test_what_others_wait_for_has_connections_beyond_the_limit(
+    loop_factory: LoopFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_client, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(http_client, "RESERVED_CONNECTIONS", 1)
+    answered = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        """The usual requests are answered once all urgent ones have come."""
+        while True:
+            request = await peer.request()
+            if request.path == "/urgent":
+                urgent.append(peer.number)
+                if len(urgent) == 5:
+                    answered.set()
+            else:
+                await answered.wait()
+            await peer.answer(b"ok")
+
+    urgent: list[int] = []
+    async with raw_server(script) as server, pool_to(server) as pool:
+        usual = [ask(pool) for _ in range(9)]
+        pressing = [Taker() for _ in range(5)]
+        for taker in pressing:
+            pool.request(REQUEST.replace(b" / ", b" /urgent "), b"", taker, urgent=True)
+        assert [await taker.outcome() for taker in (*pressing, *usual)] == [b"ok"] * 14
+        await until(lambda: len(pool._all) <= 2)
+        assert len(pool._idle) == len(pool._all)
+
+
 async def test_waiting_requests_survive_connections_that_cannot_be_had(
     loop_factory: LoopFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,6 +193,10 @@ def new_session_id() -> str:
     return secrets.token_urlsafe(24)
 
 
+def no_frame(frame: bytes) -> None:
+    """Where frames go that nobody takes."""
+
+
 class Call:
     """A request of a client on its way through. `send` writes a frame on the call's own stream."""
 
@@ -219,6 +223,7 @@ class Call:
         if self.task is None:
             return
         if reason is None:
+            self.send = no_frame  # at once; the task hears of it a moment later
             self.task.cancel()
         else:
             self.task.end(reason)

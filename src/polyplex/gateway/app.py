@@ -69,6 +69,8 @@ class Gateway:
         self.drain()
         await self.tasks.stop()
         await self.core.pool.stop()
+        self.core.parking.stop()
+        self.notices.stop()
 
     # -- what endpoints call
     def handle(self, call: Call) -> Coroutine[Any, Any, Reply]:

@@ -65,9 +65,14 @@ class Core:
         """All clients of both eras."""
         return [*self.clients.values(), *self.modern.all()]
 
-    @staticmethod
-    def _busy(client: Client) -> bool:
-        return any(calls_on(upstream) for upstream in client.upstreams.values())
+    def _busy(self, client: Client) -> bool:
+        """True while a session of this client alone is being opened or has a call under way, parked ones included."""
+        owner = f"session:{client.binding.session}"
+        for server in self.pool.servers.values():
+            upstream = server.find(client.binding)
+            if upstream is not None and upstream.key.owner == owner and (upstream.unsettled or calls_on(upstream)):
+                return True
+        return False
 
     def view(self, client: Client) -> View:
         """The client's view of the lists."""

@@ -103,6 +103,12 @@ class Notices:
             if client is not None and knows_notice(method, client.session.revision):
                 client.session.send(frame)
 
+    def stop(self) -> None:
+        """Nobody is left to be told."""
+        if self._flush is not None:
+            self._flush.cancel()
+            self._flush = None
+
     # -- list changes
     def listed(self, members: frozenset[str]) -> None:
         """Lists are known anew: clients whose own list differs from what they were given are told, soon."""

@@ -15,9 +15,10 @@ from typing import Final
 from msgspec import Raw
 
 from polyplex.downstream.calls import gathered
-from polyplex.downstream.session import Call, Cancellable
+from polyplex.downstream.session import Call, Cancellable, no_frame
 from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.gateway.client import Client
+from polyplex.gateway.outcomes import Outcomes
 from polyplex.gateway.states import State, States
 from polyplex.protocol.bridge import questions
 from polyplex.protocol.bridge.requests import read_meta
@@ -43,7 +44,6 @@ COLLECT_SECONDS: Final = 0.01
 KEEP_SECONDS: Final = 60.0
 MAX_PARKED: Final = 1000
 MAX_QUESTIONS: Final = 32
-MAX_KEPT_BYTES: Final = 64 * 1024 * 1024
 _GONE: Final = "the client did not come back to answer"
 
 
@@ -72,10 +72,10 @@ class _Question:
 
 
 class Parked:
-    """One call. `waiters` are the retries that wait for its next round or its end."""
+    """One call. `waiters` are the retries that wait for its next round or its end, oldest first."""
 
     __slots__ = (
-        "call", "caller", "capabilities", "exchange", "flush", "id", "number", "outcome", "questions", "reports",
+        "call", "caller", "capabilities", "exchange", "flush", "id", "number", "questions", "reports",
         "round", "running", "timer", "upstream", "waiters",
     )  # fmt: skip
 
@@ -91,14 +91,13 @@ class Parked:
         self.questions: dict[str, _Question] = {}
         self.number = 0
         self.round = 0
-        self.waiters: list[asyncio.Future[Reply]] = []
-        self.outcome: Reply | None = None
+        self.waiters: dict[asyncio.Future[Reply], Call] = {}
         self.timer: asyncio.TimerHandle | None = None
         self.flush: asyncio.TimerHandle | None = None
 
     def tell(self, reply: Reply) -> bool:
         """Answer all retries that wait; False where there is none."""
-        waiters, self.waiters = self.waiters, []
+        waiters, self.waiters = self.waiters, {}
         told = False
         for waiter in waiters:
             if not waiter.done():
@@ -119,11 +118,11 @@ class Parking:
 
     def __init__(self, states: States, ttl_seconds: float) -> None:
         self.states = states
+        self.outcomes = Outcomes()
         self.replica = secrets.token_urlsafe(9)
         self._ttl = ttl_seconds
         self._parked: dict[str, Parked] = {}
         self._by_call: dict[int, Parked] = {}
-        self._kept_bytes = 0
         self._background = Background()
 
     # -- the server asks
@@ -141,6 +140,7 @@ class Parking:
         if call.method not in INPUT_METHODS or (parked is None and call.task is None):
             raise RpcError(INVALID_REQUEST, f"{method} belongs to a request in which a client cannot be asked")
         require(client.capabilities if parked is None else parked.capabilities, method, params)
+        question = _Question(method, questions.input_request(method, params))
         if parked is None:
             if len(self._by_call) >= MAX_PARKED:
                 raise RpcError(INTERNAL_ERROR, f"too many requests wait for answers; at most {MAX_PARKED}")
@@ -149,7 +149,7 @@ class Parking:
         if len(parked.questions) >= MAX_QUESTIONS:
             raise RpcError(INVALID_REQUEST, f"too many questions at once; at most {MAX_QUESTIONS}")
         parked.number += 1
-        key, question = f"q{parked.number}", _Question(method, questions.input_request(method, params))
+        key = f"q{parked.number}"
         parked.questions[key] = question
         self._flush_soon(parked)
         return partial(self._await_answer, parked, key, question)
@@ -169,18 +169,23 @@ class Parking:
 
     def _flush(self, parked: Parked) -> None:
         parked.flush = None
-        if not parked.questions or parked.outcome is not None:
-            return
         call = parked.call
-        if parked.running is not None:
-            if parked.waiters:
-                self._leave(parked, parked.tell(self._next_round(parked)))
+        if not parked.questions:
+            if parked.running is None:  # the server took back what it asked, and nobody has heard of it
+                self._forget(parked)
+        elif parked.running is not None:
+            if not parked.waiters:
+                return
+            if parked.tell(self._next_round(parked)):
+                self._leave(parked)
+            else:  # all of them have just closed their streams
+                parked.running.cancel()
         elif call.task is None or call.session.calls.get(call.id) is not call:
             self._drop(parked, "the request is over")
         else:
             parked.running = call.task
             call.task.park(self._next_round(parked), partial(self._finished, parked))
-            self._leave(parked, told=True)
+            self._leave(parked)
 
     def _next_round(self, parked: Parked) -> Reply:
         parked.round += 1
@@ -200,11 +205,9 @@ class Parking:
         asked = {key: question.raw for key, question in parked.questions.items()}
         return input_required(asked, self.states.seal(state))
 
-    def _leave(self, parked: Parked, told: bool) -> None:
+    def _leave(self, parked: Parked) -> None:
         """The client has its questions and is away; it has a while to come back. Nothing goes to its old stream."""
-        if not told:
-            return
-        parked.call.send = _into_the_void
+        parked.call.send = no_frame
         if parked.timer is not None:
             parked.timer.cancel()
         parked.timer = asyncio.get_running_loop().call_later(self._ttl, self._expire, parked)
@@ -214,16 +217,18 @@ class Parking:
         """The next round, or the final reply. Raises `RpcError` where the call cannot go on."""
         parked = self._parked.get(state.call)
         if parked is None:
-            raise RpcError(INTERNAL_ERROR, self._lost(state))
-        if parked.outcome is not None:
-            return self._deliver(parked, parked.outcome)
+            outcome = self.outcomes.get(state.call)
+            if outcome is None:
+                raise RpcError(INTERNAL_ERROR, self._lost(state))
+            self.outcomes.keep(state.call, outcome, KEEP_SECONDS)
+            return outcome
         if state.round < parked.round and not parked.waiters:
             return Reply(result=self._round(parked))  # a round that was answered before: what is open now
         answers = given_answers(fields)
         self._take_over(parked, call, client)
         if self._answer(parked, answers) or parked.questions:
             self._flush_soon(parked)
-        return await self._wait(parked)
+        return await self._wait(parked, call)
 
     def _lost(self, state: State) -> str:
         why = (
@@ -235,17 +240,12 @@ class Parking:
 
     def _take_over(self, parked: Parked, call: Call, client: Client) -> None:
         """Progress and log messages go to the stream of the retry, and its capabilities count."""
-        first = parked.call
-        first.send, first.session = call.send, call.session
-        first.server = first.server or call.server
-        call.server = first.server
+        call.server = parked.call.server
         parked.capabilities = client.capabilities
         if parked.timer is not None:
             parked.timer.cancel()
             parked.timer = None
-        if parked.exchange is not None and parked.reports:
-            token = read_meta(_fields(call)).get("progressToken")
-            parked.exchange.token = None if token is None else bytes(token)
+        _send_to(parked, call)
         for question in list(parked.questions.values()):
             if question.capability not in parked.capabilities:
                 question.give_up(f"the client does not support {question.capability} any more")
@@ -255,19 +255,21 @@ class Parking:
         for key, question in list(parked.questions.items()):
             raw = answers.get(key)
             if raw is not None:
+                reply = Reply(result=questions.legacy_answer(raw))
                 parked.questions.pop(key)
-                question.settle(Reply(result=questions.legacy_answer(raw)))
+                question.settle(reply)
         return bool(parked.questions)
 
-    async def _wait(self, parked: Parked) -> Reply:
+    async def _wait(self, parked: Parked, call: Call) -> Reply:
         waiter: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        parked.waiters.append(waiter)
+        parked.waiters[waiter] = call
         try:
             return await waiter
         except asyncio.CancelledError:
-            if waiter in parked.waiters:
-                parked.waiters.remove(waiter)
-                if not parked.waiters and parked.running is not None:
+            if parked.waiters.pop(waiter, None) is not None:
+                if parked.waiters:
+                    _send_to(parked, next(reversed(parked.waiters.values())))
+                elif parked.running is not None:
                     parked.running.cancel()
             raise
 
@@ -277,17 +279,13 @@ class Parking:
         if reply is not None and reply.stream is not None:
             self._background.start(self._gather(parked, reply))
             return
-        if parked.outcome is not None:
-            return
         cancelled = Reply.failure(INTERNAL_ERROR, "the request was cancelled; whether it took effect is unknown")
-        parked.outcome = reply or cancelled
-        parked.stop_timers()
-        self._by_call.pop(id(parked.call), None)
+        outcome = reply or cancelled
+        self._forget(parked)
         for question in list(parked.questions.values()):
             question.give_up("the request is over")
-        self._kept_bytes += _size(parked.outcome)
-        told = parked.tell(parked.outcome)
-        self._keep(parked, KEEP_SECONDS if told else self._ttl + KEEP_SECONDS)
+        told = parked.tell(outcome)
+        self.outcomes.keep(parked.id, outcome, KEEP_SECONDS if told else self._ttl + KEEP_SECONDS)
 
     async def _gather(self, parked: Parked, reply: Reply) -> None:
         try:
@@ -296,26 +294,10 @@ class Parking:
             whole = Reply.failure(INTERNAL_ERROR, f"the result was cut short: {error}")
         self._finished(parked, whole)
 
-    def _keep(self, parked: Parked, seconds: float) -> None:
-        """The outcome stays for a while: the retry may have been lost on its way, or is still to come."""
-        if parked.timer is not None:
-            parked.timer.cancel()
-        parked.timer = asyncio.get_running_loop().call_later(seconds, self._forget, parked)
-        while self._kept_bytes > MAX_KEPT_BYTES:
-            oldest = next((each for each in self._parked.values() if each.outcome is not None), None)
-            if oldest is None or oldest is parked:
-                break
-            self._forget(oldest)
-
-    def _deliver(self, parked: Parked, outcome: Reply) -> Reply:
-        self._keep(parked, KEEP_SECONDS)
-        return outcome
-
     def _forget(self, parked: Parked) -> None:
         parked.stop_timers()
+        self._by_call.pop(id(parked.call), None)
         self._parked.pop(parked.id, None)
-        if parked.outcome is not None:
-            self._kept_bytes -= _size(parked.outcome)
 
     def _expire(self, parked: Parked) -> None:
         log.info("%s: nobody came back to answer within %g s", parked.upstream.config.name, self._ttl)
@@ -326,22 +308,26 @@ class Parking:
         for question in list(parked.questions.values()):
             question.give_up(reason)
         if parked.running is not None:
-            # In the next round of the loop, so that the server hears the answers first.
-            asyncio.get_running_loop().call_later(COLLECT_SECONDS, parked.running.cancel)
+            # In a moment, so that the server hears the answers first; a client that comes back by then gets the result.
+            parked.timer = asyncio.get_running_loop().call_later(COLLECT_SECONDS, parked.running.cancel)
         else:
-            self._by_call.pop(id(parked.call), None)
             self._forget(parked)
 
     def close(self) -> None:
         """polyplex is stopping: calls whose client is away end now."""
         for parked in list(self._parked.values()):
-            if parked.outcome is not None:
-                self._forget(parked)
-            elif not parked.waiters:
+            if not parked.waiters:
                 for question in list(parked.questions.values()):
                     question.give_up("polyplex is stopping")
                 if parked.running is not None:
                     parked.running.cancel()
+
+    def stop(self) -> None:
+        """polyplex has stopped: nobody can come back any more."""
+        self.outcomes.stop()
+        for parked in list(self._parked.values()):
+            self._forget(parked)
+        self._background.cancel()
 
     @property
     def waiting(self) -> int:
@@ -386,15 +372,21 @@ def _fields(call: Call) -> Fields:
     return call.fields or decode_params(call.params or b"{}")
 
 
+def _send_to(parked: Parked, call: Call) -> None:
+    """What the server sends with the call goes to the stream of this retry."""
+    parked.call.send = partial(_send_on, call)
+    parked.call.session = call.session
+    if parked.exchange is not None and parked.reports:
+        token = read_meta(_fields(call)).get("progressToken")
+        parked.exchange.token = None if token is None else bytes(token)
+
+
+def _send_on(call: Call, frame: bytes) -> None:
+    """On the stream that the call has by then: none once it is cancelled."""
+    call.send(frame)
+
+
 def _exchange_of(upstream: Upstream, call: Call) -> Exchange | None:
     connection = upstream.connection
     exchanges = () if connection is None else connection.in_flight.values()
     return next((exchange for exchange in exchanges if exchange.context is call), None)
-
-
-def _size(reply: Reply) -> int:
-    return len(reply.result or b"") + len(reply.error or b"")
-
-
-def _into_the_void(frame: bytes) -> None:
-    """Where frames go while the client is away."""

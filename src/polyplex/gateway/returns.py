@@ -29,6 +29,7 @@ from polyplex.protocol.revisions import Era
 from polyplex.transports.exchange import Reply
 
 MAX_VISITS: Final = 10
+MAX_INNER_BYTES: Final = 1024 * 1024
 _URL_NEEDED: Final = b'{"requiredCapabilities":{"elicitation":{"url":{}}}}'
 _INPUT_REQUIRED: Final = b'"input_required"'
 
@@ -105,6 +106,8 @@ class Returns:
         inner = members.get("requestState")
         if inner is None or bytes(members.get("resultType", Raw(b""))) != _INPUT_REQUIRED or bytes(inner)[:1] != b'"':
             return result
+        if memoryview(inner).nbytes > MAX_INNER_BYTES:  # sealed it would be more than is opened again
+            raise RpcError(INTERNAL_ERROR, f"the server's requestState is larger than {MAX_INNER_BYTES} bytes")
         fields = call.fields or decode_params(call.params or b"{}")
         state = self._state("relay", call, client, fields, inner=decode_text(inner))
         return encode_json(members | {"requestState": Raw(encode_json(self._states.seal(state)))})

@@ -95,7 +95,12 @@ def _read(upstream: Upstream, result: bytes) -> _InputRequired:
 async def _ask_all(call: Call, client: Client, asked: dict[str, Question]) -> Fields:
     for question in asked.values():
         check(client, question)
-    answers = await asyncio.gather(*(ask(call, question) for question in asked.values()))
+    asking = [asyncio.get_running_loop().create_task(ask(call, question)) for question in asked.values()]
+    try:
+        answers = await asyncio.gather(*asking)
+    finally:  # where one is refused, the others need no answer any more
+        for task in asking:
+            task.cancel()
     return dict(zip(asked, map(Raw, answers), strict=True))
 
 

@@ -18,6 +18,7 @@ from polyplex.transports.proxy import Route, open_tunnel
 
 RECEIVE_BYTES: Final = 256 * 1024
 MAX_CONNECTIONS: Final = 256
+RESERVED_CONNECTIONS: Final = 16
 MAX_HEADER_BYTES: Final = 64 * 1024
 # What may be read in one go before everything else gets a turn.
 TURN_SECONDS: Final = 0.001
@@ -362,12 +363,17 @@ class HttpPool:
         self._all: set[Connection] = set()
         self._opening: dict[asyncio.Task[None], Sink] = {}
         self._waiting: deque[tuple[bytes, bytes, Sink]] = deque()
+        self._urgent: deque[tuple[bytes, bytes, Sink]] = deque()
         self._cancelled: set[Sink] = set()
         self._closed = False
         self.batch = batch_of(asyncio.get_running_loop())
 
-    def request(self, head: bytes, body: bytes, sink: Sink) -> None:
-        """Send a request on an idle connection, or on a new one, or queue it when all are taken."""
+    def request(self, head: bytes, body: bytes, sink: Sink, *, urgent: bool = False) -> None:
+        """Send a request on an idle connection, or on a new one, or queue it when all are taken.
+
+        An `urgent` one is what a request under way may be waiting for, such as the answer to a question of the
+        server's: it has connections beyond the limit, or those that are taken might never become free.
+        """
         while self._idle:
             connection = self._idle.pop()
             if connection.open:
@@ -375,8 +381,8 @@ class HttpPool:
                 return
         if self._closed:
             sink.on_failure(HttpFailure("the client is closed", sent=False))
-        elif len(self._all) + len(self._opening) >= MAX_CONNECTIONS:
-            self._waiting.append((head, body, sink))
+        elif not self._room(urgent):
+            (self._urgent if urgent else self._waiting).append((head, body, sink))
         else:
             task = asyncio.get_running_loop().create_task(self._open(head, body, sink))
             self._opening[task] = sink
@@ -426,13 +432,14 @@ class HttpPool:
 
     def release(self, connection: Connection) -> None:
         """The connection is free again."""
-        while self._waiting:
-            head, body, sink = self._waiting.popleft()
-            if sink not in self._cancelled:
-                connection.start(head, body, sink)
-                return
-            self._cancelled.discard(sink)
-        self._idle.append(connection)
+        beyond = len(self._all) + len(self._opening) > MAX_CONNECTIONS
+        waiting = self._next(self._urgent) or (None if beyond else self._next(self._waiting))
+        if waiting is not None:
+            connection.start(*waiting)
+        elif beyond:
+            connection.close()
+        else:
+            self._idle.append(connection)
 
     def forget(self, connection: Connection) -> None:
         """The connection is gone."""
@@ -443,12 +450,23 @@ class HttpPool:
 
     def _start_waiting(self) -> None:
         """There is room for another connection."""
-        while self._waiting and len(self._all) + len(self._opening) < MAX_CONNECTIONS and not self._closed:
-            head, body, sink = self._waiting.popleft()
-            if sink in self._cancelled:
-                self._cancelled.discard(sink)
-            else:
-                self.request(head, body, sink)
+        for queue, urgent in ((self._urgent, True), (self._waiting, False)):
+            while queue and self._room(urgent) and not self._closed:
+                waiting = self._next(queue)
+                if waiting is not None:
+                    self.request(*waiting, urgent=urgent)
+
+    def _room(self, urgent: bool) -> bool:
+        return len(self._all) + len(self._opening) < MAX_CONNECTIONS + (RESERVED_CONNECTIONS if urgent else 0)
+
+    def _next(self, queue: "deque[tuple[bytes, bytes, Sink]]") -> tuple[bytes, bytes, Sink] | None:
+        """The first request of a queue that is still wanted."""
+        while queue:
+            waiting = queue.popleft()
+            if waiting[2] not in self._cancelled:
+                return waiting
+            self._cancelled.discard(waiting[2])
+        return None
 
     def close(self) -> None:
         """Close all connections; exchanges under way fail."""
@@ -457,7 +475,8 @@ class HttpPool:
             task.cancel()
         for connection in list(self._all):
             connection.close()
-        sinks = [*self._opening.values(), *(sink for _, _, sink in self._waiting)]
+        sinks = [*self._opening.values(), *(sink for _, _, sink in (*self._urgent, *self._waiting))]
+        self._urgent.clear()
         self._waiting.clear()
         for sink in sinks:
             if sink not in self._cancelled:

@@ -112,7 +112,7 @@ class StreamableHttpClient:
         if self.session_id is not None:
             done = asyncio.get_running_loop().create_future()
             sink = PostSink(self, None, b"", done)
-            self._pool.request(self.head("DELETE", length=0), b"", sink)
+            self._pool.request(self.head("DELETE", length=0), b"", sink, urgent=True)
             try:
                 async with asyncio.timeout(DELETE_SECONDS):
                     await done
@@ -154,14 +154,15 @@ class StreamableHttpClient:
     def post(self, sink: PostSink) -> None:
         """Send, or send again, the frame of a sink."""
         frame = sink.frame
-        self._pool.request(b"%b%bContent-Length: %d\r\n\r\n" % (self._post_head, sink.extra, len(frame)), frame, sink)
+        head = b"%b%bContent-Length: %d\r\n\r\n" % (self._post_head, sink.extra, len(frame))
+        self._pool.request(head, frame, sink, urgent=sink.exchange is None)
 
     def get(self, sink: EventStreamSink, last_event_id: bytes | None) -> None:
         """Open a stream by GET, after the event `last_event_id` where one is given."""
         extra = "Accept: text/event-stream\r\n"
         if last_event_id is not None:
             extra += f"Last-Event-ID: {last_event_id.decode('latin-1')}\r\n"
-        self._pool.request(self.head("GET", extra), b"", sink)
+        self._pool.request(self.head("GET", extra), b"", sink, urgent=True)
 
     def abandon(self, exchange: Exchange) -> None:
         """Close the stream of an exchange."""

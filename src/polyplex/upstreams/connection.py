@@ -28,7 +28,7 @@ from polyplex.transports.exchange import ClientTransport, Exchange, Reply
 
 log = logging.getLogger("polyplex.upstreams")
 SWEEP_SECONDS: Final = 0.25
-MAX_ASKS: Final = 256
+MAX_ASKS: Final = 2048
 SKIPS_LOGGED: Final = 16
 STREAM_FROM_BYTES: Final = 1024 * 1024
 _ids: Final = itertools.count(1)
@@ -275,7 +275,7 @@ class Connection:
             return
         ask = self._asks.get(identifier)
         if ask is not None:
-            ask.cancel()
+            self._loop.call_soon(ask.cancel)  # a task that was never begun would not clean up
             return
         exchange = self.in_flight.get(identifier)
         if exchange is not None and exchange.method == "subscriptions/listen":
@@ -293,6 +293,8 @@ class Connection:
             self.transport.send(jsonrpc.error_response(identifier, error))
             return
         params = None if raw is UNSET else bytes(raw)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        if params == jsonrpc.NULL:
+            params = None  # as some serializers write what is left out
         try:
             asking = self._handler.ask(hint, method, params)
         except (RpcError, RemoteProtocolError) as error:
@@ -310,6 +312,8 @@ class Connection:
             reply = await asking()
         except RpcError as error:
             reply = Reply.failure(error.code, error.message, error.data)
+        except RemoteProtocolError as error:
+            reply = Reply.failure(error.code, str(error))
         finally:
             self._asks.pop(identifier, None)
             for exchange in held:
@@ -413,7 +417,7 @@ class Connection:
         for exchange in exchanges:
             exchange.fail(UpstreamLost(self.server, reason))
         for ask in list(self._asks.values()):
-            ask.cancel()
+            self._loop.call_soon(ask.cancel)
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None

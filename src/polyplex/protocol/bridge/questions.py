@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from polyplex.errors import RemoteProtocolError
-from polyplex.protocol.jsonrpc import Fields, decode_fields, decode_text, encode_json
+from polyplex.protocol.jsonrpc import INVALID_PARAMS, Fields, decode_fields, decode_text, encode_json
 
 MAX_LINKS: Final = 32
 CANCELLED: Final = b'{"action":"cancel"}'
@@ -30,7 +30,9 @@ class _Links(msgspec.Struct):
 
 
 def input_request(method: str, params: bytes | None) -> bytes:
-    """A legacy server's request as a modern client is asked it."""
+    """A legacy server's request as a modern client is asked it. Raises `RemoteProtocolError` for unusable params."""
+    if params is None and method != "roots/list":
+        raise RemoteProtocolError(f"{method} has no params", code=INVALID_PARAMS)
     fields = {} if params is None else decode_fields(params)
     kept = {key: value for key, value in fields.items() if key not in _LEGACY_MEMBERS}
     request: Fields = {"method": Raw(encode_json(method))}
