@@ -3,10 +3,10 @@
 What does not come back as it was:
 - modern, legacy, modern: `ttlMs` and `cacheScope` (legacy results have none: the defaults), the server's own
   `serverInfo` (polyplex gives its own, or none), `inputResponses` and `requestState` (they end at the call that they
-  resume).
+  resume), the codes -32020 to -32022 (what only polyplex could mend is -32603).
 - legacy, modern, legacy: members and reserved `_meta` keys of the modern era, which mean nothing in the legacy one; the
-  `elicitationId`, `task` and `_meta` of a question (an id of its own is made for a page); the codes -32042 (it becomes
-  a round, or -32603) and, for `resources/read`, -32602 (which means -32002 in the modern era).
+  `elicitationId`, `task` and `_meta` of a question (an id of its own is made for a page); codes from -32020 to -32099
+  (-32603; -32042 becomes a round) and, for `resources/read`, -32602 (which means -32002 in the modern era).
 """
 
 from typing import Any
@@ -17,17 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from polyplex.gateway.rounds import _params, _Question
+from polyplex.gateway.rounds import _as_legacy, _Question
 from polyplex.protocol import envelope
-from polyplex.protocol.bridge import questions, requests, results
+from polyplex.protocol.bridge import errors, questions, requests, results
 from polyplex.protocol.bridge.requests import ClientFacts
 from polyplex.protocol.jsonrpc import decode_fields, encode_json, error_object
-from polyplex.protocol.revisions import CACHEABLE_METHODS, LATEST_MODERN, LEGACY_REVISIONS, Era
+from polyplex.protocol.revisions import CACHEABLE_METHODS, LATEST_LEGACY, LATEST_MODERN, LEGACY_REVISIONS, Era
 from tests.property.chain import META, Chain, Client, through
 from tests.property.clockwork import run
 from tests.property.test_messages import TEXT, VALUES
 
 Json = dict[str, Any]
+MODERN_CODES = (-32020, -32021, -32022)
+UNDEFINED = range(-32099, -32022)
 MODERN_MEMBERS = {"resultType", "ttlMs", "cacheScope"}
 RESERVED = {*envelope.ENVELOPE_KEYS, envelope.SERVER_INFO_KEY}
 METHODS = ["tools/call", "prompts/get", "resources/read", "completion/complete", "tools/list", "resources/list"]
@@ -153,16 +155,17 @@ def test_requests(arguments: Json, vendor: Json | None, token: Any, level: str |
 @given(st.sampled_from(METHODS), st.integers(-32100, -31990) | st.integers(), TEXT, st.none() | VALUES)
 def test_errors(method: str, code: int, message: str, data: Any) -> None:
     raw = error_object(code, message, None if data is None else encode_json(data))
-    there = results.error_for(method, raw, Era.LEGACY, Era.MODERN)
-    assert read(there)["code"] not in (-32002, -32042), "a code of the legacy era leaks"
-    back = results.error_for(method, there, Era.MODERN, Era.LEGACY)
-    expected = {-32042: -32603, -32002: -32602}.get(code, code)
+    there = errors.error_for(method, raw, Era.LEGACY, LATEST_MODERN)
+    assert read(there)["code"] not in (-32002, *UNDEFINED), "a code leaks that the modern era does not define"
+    back = errors.error_for(method, there, Era.MODERN, LATEST_LEGACY)
+    expected = -32603 if code in (*UNDEFINED, *MODERN_CODES) else -32602 if code == -32002 else code
     if expected == -32602 and method == "resources/read":
         expected = -32002
     assert read(back) == read(raw) | {"code": expected}
-    if code not in (-32002, -32042):
-        there = results.error_for(method, raw, Era.MODERN, Era.LEGACY)
-        assert read(results.error_for(method, there, Era.LEGACY, Era.MODERN)) == read(raw)
+    if code != -32002 and code not in UNDEFINED:
+        there = errors.error_for(method, raw, Era.MODERN, LATEST_LEGACY)
+        back = errors.error_for(method, there, Era.LEGACY, LATEST_MODERN)
+        assert read(back) == read(raw) | {"code": -32603 if code in MODERN_CODES else code}
 
 
 LOST_OF_A_QUESTION = st.fixed_dictionaries({}, optional={"elicitationId": TEXT, "task": OBJECTS, "_meta": OBJECTS})
@@ -189,7 +192,7 @@ def test_questions(question: tuple[str, Json], lost: Json) -> None:
     method, params = question
     asked = read(questions.input_request(method, encode_json(params | lost)))
     assert asked["method"] == method and asked.get("params", {}) == params
-    back = read(_params(_Question(method, Raw(encode_json(asked.get("params", {}))))))
+    back = read(bytes(_as_legacy(_Question(method, Raw(encode_json(asked.get("params", {}))))).params))
     if params.get("mode") == "url":
         assert back.pop("elicitationId"), "legacy clients know a page by an id"
     assert back == params
