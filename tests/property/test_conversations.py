@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from polyplex.gateway.rounds import _as_legacy, _Question
+from polyplex.gateway.rounds import Question, as_legacy
 from polyplex.protocol import envelope
 from polyplex.protocol.bridge import errors, questions, requests, results
 from polyplex.protocol.bridge.requests import ClientFacts
@@ -192,7 +192,7 @@ def test_questions(question: tuple[str, Json], lost: Json) -> None:
     method, params = question
     asked = read(questions.input_request(method, encode_json(params | lost)))
     assert asked["method"] == method and asked.get("params", {}) == params
-    back = read(bytes(_as_legacy(_Question(method, Raw(encode_json(asked.get("params", {}))))).params))
+    back = read(bytes(as_legacy(Question(method, Raw(encode_json(asked.get("params", {}))))).params))
     if params.get("mode") == "url":
         assert back.pop("elicitationId"), "legacy clients know a page by an id"
     assert back == params
