@@ -433,7 +433,9 @@ class HttpPool:
     def release(self, connection: Connection) -> None:
         """The connection is free again."""
         beyond = len(self._all) + len(self._opening) > MAX_CONNECTIONS
-        waiting = self._next(self._urgent) or (None if beyond else self._next(self._waiting))
+        waiting = self._next(self._urgent) if self._urgent else None
+        if waiting is None and self._waiting and not beyond:
+            waiting = self._next(self._waiting)
         if waiting is not None:
             connection.start(*waiting)
         elif beyond:
