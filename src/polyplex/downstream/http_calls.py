@@ -7,7 +7,7 @@ from polyplex.downstream.calls import response_frame, whole_reply
 from polyplex.downstream.logged_stream import RETRY_MS, LoggedStream
 from polyplex.downstream.session import Call, Session
 from polyplex.protocol import jsonrpc
-from polyplex.protocol.revisions import R2025_11_25, Era, has_resumption
+from polyplex.protocol.revisions import LEGACY, R2025_11_25, has_resumption
 from polyplex.protocol.sse import COMMENT, encode_event
 from polyplex.transports.body import BodyStream
 from polyplex.transports.exchange import Reply
@@ -96,7 +96,7 @@ class HttpCall:
             self._writer = self._request.respond_events(self._session_header)
             session = self._session
             # A client that left before it was told of the stream can never ask for it.
-            if session.era is Era.LEGACY and has_resumption(session.revision) and not self._writer.closed:
+            if session.era is LEGACY and has_resumption(session.revision) and not self._writer.closed:
                 log = session.event_log()
                 stream = self._stream = session.resumable[name] = LoggedStream(log, name := log.open_stream())
                 stream.carry(self._writer)
@@ -119,7 +119,7 @@ class HttpCall:
         if quiet < PRIME_SECONDS or self._body is not None:
             return
         if self._writer is None:
-            primes = self._session.revision >= R2025_11_25 and self._session.era is Era.LEGACY
+            primes = self._session.revision >= R2025_11_25 and self._session.era is LEGACY
             if quiet < (PRIME_SECONDS if primes else KEEP_ALIVE_SECONDS) or not self.accepts_events:
                 return
             if self._request.answered or not self.connected:
@@ -162,7 +162,7 @@ class HttpCall:
 
     def _status(self, call: Call, reply: Reply) -> int:
         """Modern clients are told by the status as well (2026-07-28, "Streamable HTTP")."""
-        if reply.error is None or call.session.era is Era.LEGACY:
+        if reply.error is None or call.session.era is LEGACY:
             return 200
         return _STATUS_OF.get(jsonrpc.decode_error(reply.error).code, 200)
 

@@ -19,7 +19,7 @@ from polyplex.gateway.subscriptions import Subscriptions
 from polyplex.gateway.tasks.service import Tasks
 from polyplex.protocol.envelope import LOG_LEVEL_KEY, log_level
 from polyplex.protocol.jsonrpc import METHOD_NOT_FOUND
-from polyplex.protocol.revisions import ROUTED_METHODS, TASK_METHODS, Era
+from polyplex.protocol.revisions import MODERN, ROUTED_METHODS, TASK_METHODS
 from polyplex.transports.background import wait_all
 from polyplex.transports.exchange import Exchange, Reply
 from polyplex.upstreams.connection import Asking
@@ -51,7 +51,7 @@ class Gateway:
         """Begin to connect to all servers; returns at once."""
         if not self._started:
             self._started = True
-            self.core.pool.start(binding or Binding(Era.MODERN))
+            self.core.pool.start(binding or Binding(MODERN))
 
     async def settled(self, seconds: float) -> None:
         """Wait until every server has been tried, for at most `seconds`."""
@@ -95,10 +95,11 @@ class Gateway:
     def _client(self, call: Call) -> Client:
         """The client behind a call; a session that skipped `initialize` gets one all the same."""
         session = call.session
-        if session.era is Era.MODERN:
+        if session.era is MODERN:
             if call.params is not None and _LOG_MARK in call.params:
                 call.log_level = log_level(call.params)
-            self.start()
+            if not self._started:
+                self.start()
             return self.core.modern.find(call)
         client: Client | None = session.context
         if client is None and call.method not in ("initialize", "ping"):

@@ -61,8 +61,7 @@ class ModernClients:
             if fields is None:
                 fields = call.fields = decode_params(call.params or b"{}")
             raw = bytes(fields.get("_meta", b"{}"))
-            client = self._by_meta.get(raw)
-            return client or self._read(raw)
+            return self._by_meta.get(raw) or self._read(raw)
         except RemoteProtocolError:
             return self.plain  # the call is refused for it where it is carried out
 

@@ -39,7 +39,7 @@ from polyplex.protocol.jsonrpc import (
     encode_json,
     error_object,
 )
-from polyplex.protocol.revisions import INPUT_METHODS, R2025_06_18, Era
+from polyplex.protocol.revisions import INPUT_METHODS, LEGACY, MODERN, R2025_06_18, Era
 from polyplex.transports.exchange import Reply
 from polyplex.upstreams.connection import request_id
 from polyplex.upstreams.upstream import Outgoing, Upstream
@@ -51,7 +51,7 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
     """Carry one routed request, and turn what goes wrong on the way into an answer."""
     try:
         fields = call.fields or decode_params(call.params or b"{}")
-        if "requestState" in fields and client.binding.era is Era.MODERN:
+        if "requestState" in fields and client.binding.era is MODERN:
             back = await core.returns.back(call, client, fields)
             if isinstance(back, Reply):
                 return back
@@ -63,8 +63,8 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         if connection is None or not connection.open:
             connection = await upstream.ready()
         peer = connection.peer or upstream.peer
-        era = Era.LEGACY if peer is None else peer.era
-        if call.log_level is not None and era is Era.LEGACY:
+        era = LEGACY if peer is None else peer.era
+        if call.log_level is not None and era is LEGACY:
             await core.levels.want(upstream, call.log_level)
         tasks = peer is not None and peer.tasks
         done = await core.tasks.carried(call, client, upstream, target, fields) if tasks or "task" in fields else None
@@ -80,11 +80,11 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
             if outgoing.streamable and not reply.stream.begins_with(*rounds.MARKS):
                 return reply
             reply = await gathered(reply)
-        if era is Era.MODERN and rounds.needs_input(reply.result):
+        if era is MODERN and rounds.needs_input(reply.result):
             reply = await asked(core, call, client, upstream, outgoing, reply)
         if reply.result is None:
             return await failed(core, call, client, upstream, target, reply, fields)
-        modern = client.binding.era is era is Era.MODERN
+        modern = client.binding.era is era is MODERN
         result = core.tasks.passed(call, client, upstream, reply.result) if tasks and modern else reply.result
         reply.result = finish(call, result, era, upstream.naming)
         return reply
@@ -94,7 +94,7 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
 
 async def asked(core: Core, call: Call, client: Client, upstream: Upstream, outgoing: Outgoing, reply: Reply) -> Reply:
     """A modern server wants input: a legacy client is asked for it now, a modern one is told."""
-    if client.binding.era is Era.LEGACY:
+    if client.binding.era is LEGACY:
         return await rounds.answered(call, client, upstream, outgoing, reply)
     return Reply(result=core.returns.given(call, client, reply.result or b"{}"))
 
@@ -107,18 +107,13 @@ async def failed(
     Where a page must be visited first, a modern client is asked to, and a client without that error is told in text.
     Where a task must be made, a legacy client waits for it.
     """
-    era = Era.LEGACY if upstream.peer is None else upstream.peer.era
+    era = LEGACY if upstream.peer is None else upstream.peer.era
     error = reply.error or error_object(INTERNAL_ERROR, "no answer")
-    if client.binding.era is Era.MODERN and era is Era.LEGACY and b"-32042" in error:
+    if client.binding.era is MODERN and era is LEGACY and b"-32042" in error:
         decoded = decode_error(error)
         if decoded.code == URL_ELICITATION_REQUIRED and call.method in INPUT_METHODS:
             return core.returns.visit_first(call, client, None if decoded.data is UNSET else bytes(decoded.data))
-    if (
-        era is Era.MODERN
-        and client.binding.era is Era.LEGACY
-        and call.method == "tools/call"
-        and needs_extension(error)
-    ):
+    if era is MODERN and client.binding.era is LEGACY and call.method == "tools/call" and needs_extension(error):
         return await core.tasks.rescue(call, client, upstream, target, fields)
     return refused(call, error, era, fields)
 
@@ -175,7 +170,7 @@ def resolve(routes: Routes, call: Call, fields: Fields) -> Target:
 
 def read_target(routes: Routes, call: Call, uri: str) -> Target:
     """The server behind a resource URI; the error for none has the code and data of the client's era."""
-    code = INVALID_PARAMS if call.session.era is Era.MODERN else RESOURCE_NOT_FOUND
+    code = INVALID_PARAMS if call.session.era is MODERN else RESOURCE_NOT_FOUND
     try:
         return routes.resource(uri, code)
     except RpcError as error:
@@ -206,18 +201,18 @@ def prepare(call: Call, client: Client, upstream: Upstream, target: Target, fiel
     plain = same and b'"progressToken"' not in (call.params or b"")
     meta = {} if plain and renamed is fields else requests.read_meta(fields)
     token = meta.get("progressToken")
-    if token is None and renamed is fields and (same or (era is Era.LEGACY and not meta)):
+    if token is None and renamed is fields and (same or (era is LEGACY and not meta)):
         params = call.params or b"{}"
     else:
         revision = "" if upstream.peer is None else upstream.peer.revision
         changed = requests.meta_for(meta, client.binding.era, era, revision, client.facts)
-        if era is Era.LEGACY:
+        if era is LEGACY:
             renamed = requests.without_retry(renamed)
         if token is not None:
             changed = changed | {"progressToken": Raw(identifier)}
         params = encode_json(requests.with_meta(renamed, changed))
     headers = None
-    if era is Era.MODERN and upstream.config.kind != "stdio":
+    if era is MODERN and upstream.config.kind != "stdio":
         named = mirrored.NAMED_METHODS.get(call.method)
         spec = target.entry.headers if target.entry is not None else ()
         headers = requests.mirrored_headers(call.method, target.local if named else None, spec, fields.get("arguments"))
@@ -256,8 +251,8 @@ def answer_failure(call: Call, error: Exception) -> Reply:
     """What a client is told. A failing server becomes a tool result, so that the model can act on it."""
     if isinstance(error, RpcError):
         code, session = error.code, call.session
-        if session.era is Era.LEGACY:  # a server's own, where it was asked on the client's behalf
-            code = errors.code_for(call.method, code, Era.LEGACY, session.revision)
+        if session.era is LEGACY:  # a server's own, where it was asked on the client's behalf
+            code = errors.code_for(call.method, code, LEGACY, session.revision)
         return Reply.failure(code, error.message, error.data)
     if isinstance(error, RemoteProtocolError):
         return Reply.failure(error.code, str(error))

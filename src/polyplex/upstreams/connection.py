@@ -22,7 +22,7 @@ from polyplex.protocol import jsonrpc
 from polyplex.protocol.bridge.tasks import offers_tasks
 from polyplex.protocol.envelope import SUBSCRIPTION_KEY
 from polyplex.protocol.jsonrpc import Fields, Message
-from polyplex.protocol.revisions import ASK_METHODS, LIST_METHODS, TASK_METHODS, Era
+from polyplex.protocol.revisions import ASK_METHODS, LEGACY, LIST_METHODS, TASK_METHODS, Era
 from polyplex.transports.body import BodyStream, stream_of
 from polyplex.transports.exchange import ClientTransport, Exchange, Reply
 
@@ -141,7 +141,7 @@ class Connection:
 
     async def request(self, method: str, params: bytes | None, *, seconds: float) -> Fields:
         """Send a request of our own and return the members of its result. Raises `RpcError` or `UpstreamError`."""
-        headers = None if self.peer is None or self.peer.era is Era.LEGACY else [("Mcp-Method", method)]
+        headers = None if self.peer is None or self.peer.era is LEGACY else [("Mcp-Method", method)]
         exchange = self.start(method, params, timeout=seconds, headers=headers)
         try:
             reply = await exchange

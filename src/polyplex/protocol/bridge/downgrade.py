@@ -11,10 +11,9 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
-from polyplex.protocol.revisions import R2025_03_26, R2025_06_18, Era
+from polyplex.protocol.revisions import LEGACY, R2025_03_26, R2025_06_18, Era
 
 WRAPPED: Final = "result"
-_LEGACY: Final = Era.LEGACY  # members of an enumeration are looked up slowly, and this is asked for every result
 _FIRST_BLOCKS: Final = frozenset({"text", "image", "resource"})
 _STRUCTURED: Final = b'"structuredContent"'
 _EMPTY: Final = Raw(b"[]")
@@ -44,7 +43,7 @@ _decode = msgspec.json.decode
 
 def applies(server: Era, era: Era, revision: str) -> bool:
     """True where results for a client of this era and revision may have to change at all."""
-    return revision < R2025_06_18 or (server is not era and era is _LEGACY)
+    return revision < R2025_06_18 or (server is not era and era is LEGACY)
 
 
 def result_for(method: str, result: bytes, revision: str) -> bytes:

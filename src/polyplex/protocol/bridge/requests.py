@@ -9,7 +9,7 @@ from polyplex.protocol import envelope
 from polyplex.protocol.bridge.questions import RETRY_MEMBERS
 from polyplex.protocol.headers import ParamHeader, encode_value, mirror
 from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
-from polyplex.protocol.revisions import R2025_06_18, R2025_11_25, Era
+from polyplex.protocol.revisions import LEGACY, MODERN, R2025_06_18, R2025_11_25, Era
 
 _FIRST: Final = {"elicitation": R2025_06_18, "tasks": R2025_11_25}
 
@@ -55,9 +55,9 @@ def read_meta(fields: Fields) -> Fields:
 
 def meta_for(meta: Fields, client: Era, upstream: Era, revision: str, facts: ClientFacts) -> Fields:
     """The `_meta` that the upstream's era wants: reserved keys stamped, stripped, or passed on as they are."""
-    if upstream is Era.LEGACY:
-        return envelope.strip(meta) if client is Era.MODERN else meta
-    if client is Era.MODERN:
+    if upstream is LEGACY:
+        return envelope.strip(meta) if client is MODERN else meta
+    if client is MODERN:
         return meta
     return envelope.stamp(meta, revision, facts.capabilities, facts.info, facts.log_level)
 

@@ -11,7 +11,7 @@ from polyplex.protocol.jsonrpc import (
     decode_fields,
     encode_json,
 )
-from polyplex.protocol.revisions import CACHEABLE_METHODS, Era
+from polyplex.protocol.revisions import CACHEABLE_METHODS, MODERN, Era
 
 _COMPLETE: Final = Raw(b'"complete"')
 _MODERN_MEMBERS: Final = ("resultType", "ttlMs", "cacheScope")
@@ -22,7 +22,7 @@ DEFAULT_TTL_MS: Final = 0
 def tool_failure(text: str, era: Era) -> bytes:
     """The result of a tool that failed, so that the model can act on it."""
     result: dict[str, object] = {"content": [{"type": "text", "text": text}], "isError": True}
-    if era is Era.MODERN:
+    if era is MODERN:
         result = {"resultType": "complete"} | result
     return encode_json(result)
 
@@ -43,7 +43,7 @@ def result_for(method: str, result: bytes, upstream: Era, client: Era) -> bytes:
         result = mend_tool_result(result)
     if upstream is client:
         return result
-    return finish(method, decode_fields(result)) if client is Era.MODERN else strip(decode_fields(result))
+    return finish(method, decode_fields(result)) if client is MODERN else strip(decode_fields(result))
 
 
 def mend_tool_result(result: bytes) -> bytes:
