@@ -71,8 +71,8 @@ class Notices:
     def _message(self, upstream: Upstream, call: Call | None, params: bytes | None) -> None:
         """To the call it belongs to; else to the sessions that share the upstream, which are all one principal's.
 
-        Modern clients get what belongs to a call of theirs only; on stdio nothing says so, and what may be of two goes
-        to neither.
+        Modern clients get what belongs to a call of theirs only. On stdio nothing says so: then it is the only call under
+        way that is meant, and what may be of two goes to neither.
         """
         rank = rank_of(params)
         call = call or _only_asking(upstream)
@@ -81,7 +81,10 @@ class Notices:
             if call_wants(call, rank):
                 call.send(frame)
             return
-        calls = {each.session.id: each for each in calls_on(upstream)}
+        under_way = calls_on(upstream)
+        if len(under_way) == 1 and under_way[0].session.era is Era.MODERN and call_wants(under_way[0], rank):
+            under_way[0].send(frame)
+        calls = {each.session.id: each for each in under_way}
         for session_id in upstream.users:
             client = self._core.clients.get(session_id)
             if client is None or not session_wants(client.session, rank):
