@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tests.matrix import checks_asks, checks_basics, checks_notices
+from tests.matrix import checks_asks, checks_basics, checks_notices, checks_tasks
 from tests.matrix.features import FEATURES, Feature
 from tests.matrix.peer.words import REVISIONS
 from tests.matrix.reasons import reason_for
 from tests.matrix.stage import Front, Pair, front, transports
 
 CHECK_SECONDS = 25.0
-CHECKS = (checks_basics, checks_asks, checks_notices)
+CHECKS = (checks_basics, checks_asks, checks_notices, checks_tasks)
 
 
 class Outcome(StrEnum):

@@ -173,7 +173,8 @@ async def resumption(pair: Pair) -> None:
 )
 async def upstream_resumption(pair: Pair) -> None:
     key = f"cut-{id(pair.client)}"
-    identifier = await pair.client.begin("hold", key=key, cut=True)
+    start = len(pair.client.notices)
+    identifier = await pair.client.begin("hold", {"progressToken": key}, key=key, cut=True)
     async with asyncio.timeout(15):
         while True:
             try:
@@ -182,6 +183,7 @@ async def upstream_resumption(pair: Pair) -> None:
             except AssertionError:
                 await asyncio.sleep(0.02)
     assert (await pair.client.response(identifier))["content"][0]["text"] == '"released"'
+    assert [method for method, _ in pair.client.notices[start:]].count(PROGRESS) == 1
 
 
 @feature(WIRE, "Batches", "An array of requests is answered by an array, whatever server answers them.")

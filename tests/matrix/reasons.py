@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.matrix.peer.words import LEGACY, MODERN, R1, R2, R3, R4, since
+from tests.matrix.peer.words import LEGACY, MODERN, R1, R2, R3, R4
 
 Kind = Literal["absent", "reduced"]
 Where = Callable[[str, str], bool]
@@ -41,10 +41,6 @@ def _server(*revisions: str) -> Where:
     return lambda client, server: server in revisions
 
 
-def _before(revision: str) -> tuple[str, ...]:
-    return tuple(each for each in (*LEGACY, MODERN) if each not in since(revision))
-
-
 STRUCTURED = "Add support for [structured tool output](/specification/2025-06-18/server/tools#structured-content)"
 ELICITATION = "Add support for **[elicitation](/specification/2025-06-18/client/elicitation)**"
 URL = "Added support for [URL mode elicitation](/specification/2025-11-25/client/elicitation#url-elicitation-requests)"
@@ -78,10 +74,12 @@ HEADERS = (
 BATCHES = "Added support for JSON-RPC **[batching](https://www.jsonrpc.org/specification#batch)**"
 NO_BATCHES = "Remove support for JSON-RPC **[batching](https://www.jsonrpc.org/specification#batch)**"
 TASKS = "Add experimental support for [tasks](/specification/2025-11-25/basic/utilities/tasks)"
-MOVED_TASKS = (
-    "Move experimental tasks out of the core protocol and into an official extension (`io.modelcontextprotocol/tasks`)."
+NO_TASK_LIST = (
+    "The redesigned extension replaces the blocking `tasks/result` method with polling via `tasks/get` and a new "
+    "`tasks/update` for client-to-server input, removes `tasks/list`"
 )
 C2, C3, C4, C5 = (f"{revision}/changelog" for revision in (R2, R3, R4, MODERN))
+_TASKS = ("tasks", "task_input", "task_cancel", "task_list")
 _FORMS = ("elicitation_form",)
 _URLS = ("elicitation_url", "elicitation_complete")
 
@@ -160,7 +158,14 @@ REASONS: tuple[Reason, ...] = (
         NO_RESUMPTION,
         C5,
     ),
+    Reason(
+        "tasks-server", "absent", (*_TASKS, "task_wait"), _server(R1, R2, R3), "The server has no tasks.", TASKS, C4
+    ),
     # -- what the client's revision does not have
+    Reason("tasks-client", "absent", _TASKS, _client(R1, R2, R3), "The client knows no tasks.", TASKS, C4),
+    Reason(
+        "task-list-client", "absent", ("task_list",), _client(MODERN), "The client has no such request.", NO_TASK_LIST, C5
+    ),
     Reason("context-client", "absent", ("completion_context",), _client(R1, R2), "The client sends none.", CONTEXT, C3),
     Reason("form-client", "absent", _FORMS, _client(R1, R2), "The client cannot be asked.", ELICITATION, C3),
     Reason("url-client", "absent", _URLS, _client(R1, R2, R3), "The client cannot be sent to a URL.", URL, C4),
@@ -270,6 +275,3 @@ def reason_for(feature: str, client: str, server: str) -> Reason | None:
     """The reason that a cell is not a plain one; what the server lacks comes first, absence before a poorer form."""
     found = [each for each in REASONS if feature in each.features and each.where(client, server)]
     return min(found, key=lambda each: each.kind, default=None)
-
-
-__all__ = ["MOVED_TASKS", "REASONS", "TASKS", "Kind", "Reason", "_before", "reason_for"]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from tests.matrix.peer.words import MODERN, R3, Json, since
+from tests.matrix.peer.words import MODERN, R3, R4, Json, since
 from tests.process.http_stage import read_chunk, read_head
 
 Receive = Callable[[Any], None]
@@ -102,6 +102,7 @@ class HttpWire:
         self.session: str | None = None
         self.responses: list[tuple[int, dict[str, str]]] = []
         self.last_ids: dict[str, str | None] = {}
+        self.answered: set[str] = set()
         self._receive = receive
         self._open: dict[str, asyncio.StreamWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -172,6 +173,7 @@ class HttpWire:
             status, received, part = await self.exchange(method, body, headers, key)
         except (asyncio.IncompleteReadError, ConnectionError):
             return  # given up, or dropped
+        writer = self._open.get(key)
         self.session = received.get("mcp-session-id", self.session)
         if opened is not None:
             opened.set()
@@ -184,17 +186,25 @@ class HttpWire:
                     whole += data
                 if whole:
                     self._receive(json.loads(whole))
-        writer = self._open.pop(key, None)
         if writer is not None:
             writer.close()
+            if self._open.get(key) is writer:
+                del self._open[key]
 
     async def _read(self, part: Callable[[], Awaitable[bytes]], key: str) -> None:
         events = Events()
         while data := await part():
             for _, text in events.feed(data):
                 if text:
-                    self._receive(json.loads(text))
+                    message = json.loads(text)
+                    if "method" not in message:
+                        self.answered.add(key)
+                    self._receive(message)
             self.last_ids[key] = events.last_id or self.last_ids.get(key)
+        wanted = key in self._open and key not in (*self.answered, "general")
+        if self.revision == R4 and wanted and self.last_ids.get(key):
+            self._open.pop(key).close()  # the server wants to be polled (2025-11-25, "Streamable HTTP")
+            await self.listen(self.last_ids[key], key)
 
     def drop(self, identifier: Any) -> str | None:
         """Lose the connection of a request; the id of the last event that came."""
@@ -216,7 +226,9 @@ class HttpWire:
     async def close(self) -> None:
         if self.session is not None:
             await self.delete()
-        for writer in self._open.values():
+        writers = list(self._open.values())
+        self._open.clear()
+        for writer in writers:
             writer.transport.abort()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=10)

@@ -144,7 +144,7 @@ class Http:
         self.modern.receive(message, stream.send)
         if await self._left(reader, stream):
             stream.writer = None
-            self.modern.cancel(message["id"])
+            self.modern.cancel(message["id"], stream.send)
         return False
 
     async def _left(self, reader: asyncio.StreamReader, stream: Stream) -> bool:

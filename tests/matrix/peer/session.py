@@ -30,7 +30,7 @@ class Session:
         self.level = "" if self.modern else "debug"
         self.journal: list[Json] = []
         self.lists: dict[str, list[Json]] = content.lists(revision)
-        self.listens: dict[str, tuple[Any, Json, Send]] = {}
+        self.listens: list[tuple[Any, Json, Send]] = []
         self.subscribed: set[str] = set()
         self.waiting: dict[str, Callable[[Json], None]] = {}
         self.held: dict[str, tuple[str, Any, Send]] = {}
@@ -92,11 +92,11 @@ class Session:
         if method == "notifications/cancelled":
             self.cancel(params.get("requestId"))
 
-    def cancel(self, identifier: Any) -> None:
-        """The client has given a request up."""
-        self.listens.pop(json.dumps(identifier), None)
+    def cancel(self, identifier: Any, stream: Send | None = None) -> None:
+        """The client has given a request up. Over modern HTTP its stream tells it from others with the same id."""
+        self.listens = [each for each in self.listens if each[0] != identifier or stream not in (None, each[2])]
         for key, held in list(self.held.items()):
-            if held[1] == identifier:
+            if held[1] == identifier and stream in (None, held[2]):
                 del self.held[key]
                 self.cancelled.add(key)
                 for tell in self.watchers.pop(key, []):
@@ -138,7 +138,7 @@ class Session:
         """To the listen streams that want it, or to the legacy client."""
         if not self.modern:
             self.notify(method, params, self.general)
-        for identifier, filters, send in list(self.listens.values()):
+        for identifier, filters, send in self.listens:
             if wanted(filters):
                 self.notify(method, params | {"_meta": {META + "subscriptionId": identifier}}, send)
 
@@ -231,7 +231,7 @@ class Session:
 
     def on_subscriptions_listen(self, params: Json, identifier: Any, send: Send) -> None:
         wanted = params["notifications"]
-        self.listens[json.dumps(identifier)] = (identifier, wanted, send)
+        self.listens.append((identifier, wanted, send))
         meta = {"_meta": {META + "subscriptionId": identifier}}
         self.notify("notifications/subscriptions/acknowledged", {"notifications": wanted} | meta, send)
 
