@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from polyplex.gateway import modern as modern_clients
 from polyplex.upstreams import handshake, pool
 from tests.interaction.scripted_http import scripted_http
 from tests.interaction.stage import Json, Stage, eventually, stage
@@ -128,3 +129,52 @@ async def test_a_url_that_refuses_connections_says_so(tmp_path: Path) -> None:
         await eventually(lambda: upstream.error)
         assert upstream.error is not None
         assert "127.0.0.1" in upstream.error
+
+
+async def test_what_an_earlier_run_has_learned_does_not_decide_which_session_serves_a_client(tmp_path: Path) -> None:
+    servers: dict[str, Json] = {"a": {"era": "legacy"}, "b": {"era": "modern"}}
+    async with stage(tmp_path, servers):
+        await eventually(lambda: len(list((tmp_path / "manifests").glob("*.json"))) == 4)
+    async with stage(tmp_path, servers) as on:
+        modern = on.modern({"sampling": {}})
+        asked = await modern.call("a__ask", method="sampling/createMessage", params={"messages": [], "maxTokens": 1})
+        assert asked["resultType"] == "input_required", "not through the session that declares nothing"
+    async with stage(tmp_path, servers) as on:
+        await on.up("b")
+        legacy = await on.legacy({"sampling": {}})
+        await legacy.call("b__echo")
+        (used,) = [each for each in on.upstreams("b") if legacy.session.id in each.users]
+        assert legacy.session.context.upstreams["b"] is used, "messages that belong to no call find their client"
+
+
+@pytest.mark.parametrize("server", ["legacy", "modern"])
+async def test_experimental_capabilities_reach_the_other_side(tmp_path: Path, server: str) -> None:
+    experimental: Json = {"example.com/x": {"n": [1, None]}}
+    capabilities: Json = {"tools": {}, "experimental": experimental, "extensions": {"example.com/y": {}}}
+    async with stage(tmp_path, {"a": {"era": server, "capabilities": capabilities}}) as on:
+        await on.up("a")
+        legacy = await on.legacy({"experimental": experimental})
+        modern = on.modern({"experimental": experimental})
+        discovered = (await modern.request("server/discover"))["capabilities"]
+        assert discovered["experimental"] == experimental
+        assert discovered["extensions"] == {"example.com/y": {}}
+        for client in (legacy, modern):
+            journal = await client.value("a__journal")
+            if server == "legacy":
+                assert journal[0]["params"]["capabilities"] == {"experimental": experimental}
+            else:
+                meta = journal[-1]["params"]["_meta"]
+                assert meta["io.modelcontextprotocol/clientCapabilities"] == {"experimental": experimental}
+
+
+async def test_experimental_capabilities_open_sessions_within_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(modern_clients, "MAX_SETS", 3)
+    async with stage(tmp_path, {"a": {"era": "legacy"}}) as on:
+        for number in range(5):
+            client = on.modern({"sampling": {}, "experimental": {f"x{number}": {}}})
+            journal = await client.value("a__journal")
+            expected = {"sampling": {}} | ({"experimental": {f"x{number}": {}}} if number < 2 else {})
+            assert journal[0]["params"]["capabilities"] == expected
+        assert len(on.upstreams("a")) == 4

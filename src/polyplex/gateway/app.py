@@ -161,6 +161,9 @@ class Gateway:
         self.core.views.changed()
         self.notices.listed(members)
 
+    def greeted(self, upstream: Upstream) -> None:
+        """The era of a server is known; the pool has made use of it."""
+
     def connected(self, upstream: Upstream) -> None:
         """A session with a server is open, perhaps anew."""
         self.core.views.changed()

@@ -90,7 +90,8 @@ class Core:
         upstream = await self.pool.resolve(server, client.binding)
         if upstream.state is State.IDLE:
             upstream.start()
-        if upstream.connection is None:  # only then is it sure which era it speaks, and so whose session serves
+        if upstream.connection is None or upstream.key.era not in self.pool.servers[server].speaks:
+            # Only then is it sure which era it speaks, and so whose session serves: an earlier run's notes do not tell.
             await upstream.ready()
             upstream = await self.pool.resolve(server, client.binding)
         client.upstreams[server] = upstream

@@ -100,7 +100,7 @@ class Local:
         view = self._core.view(client)
         fields: dict[str, object] = {
             "supportedVersions": list(MODERN_REVISIONS),
-            "capabilities": _capabilities(view, "extensions"),
+            "capabilities": _capabilities(view, "experimental", "extensions"),
         }
         instructions = view.instructions()
         if instructions is not None:
@@ -162,11 +162,11 @@ def _object(fields: Fields, name: str) -> bytes:
     return raw if raw[:1] == b"{" else b"{}"
 
 
-def _capabilities(view: View, member: str) -> dict[str, object]:
-    merged = view.extensions(member)
-    if member == "extensions" and view.has_tasks():
-        merged.setdefault(EXTENSION, Raw(b"{}"))
-    return view.capabilities() | ({member: merged} if merged else {})
+def _capabilities(view: View, *members: str) -> dict[str, object]:
+    merged = {member: view.extensions(member) for member in members}
+    if "extensions" in members and view.has_tasks():
+        merged["extensions"].setdefault(EXTENSION, Raw(b"{}"))
+    return view.capabilities() | {member: found for member, found in merged.items() if found}
 
 
 def task_capabilities(view: View, revision: str) -> dict[str, object]:

@@ -30,6 +30,7 @@ MAX_HANDLES: Final = 256
 MAX_HANDLE_CHARACTERS: Final = 128
 MAX_METAS: Final = 256
 MAX_META_BYTES: Final = 2048
+MAX_SETS: Final = 64
 _MODES: Final = {"sampling": ("tools", "context"), "elicitation": ("form", "url")}
 _HANDLE_MARK: Final = HANDLE_KEY.encode()
 
@@ -71,6 +72,9 @@ class ModernClients:
         if _HANDLE_MARK in raw and HANDLE_KEY in meta:
             return self._handled(capabilities, fields, _handle(meta[HANDLE_KEY]))
         client = self._by_capabilities.get(capabilities)
+        if client is None and len(self._by_capabilities) >= MAX_SETS and "experimental" in fields:
+            capabilities, fields = bridged_capabilities(capabilities, experimental=False)
+            client = self._by_capabilities.get(capabilities)
         if client is None:
             client = Client(self._session, Binding(Era.MODERN, capabilities), fields)
             self._by_capabilities[capabilities] = client
@@ -122,19 +126,22 @@ class ModernClients:
             self._sweep = None
 
 
-def bridged_capabilities(raw: bytes | Raw) -> tuple[bytes, Fields]:
+def bridged_capabilities(raw: bytes | Raw, *, experimental: bool = True) -> tuple[bytes, Fields]:
     """What of a modern client's capabilities a legacy session can be told, in one spelling for equal sets.
 
-    There are few such sets, so that nobody can have sessions opened without end.
+    There are few such sets, so that nobody can have sessions opened without end; those with `experimental` are as many
+    as clients like, so `ModernClients` leaves it out once there are many.
     """
     fields = decode_fields(raw)
-    kept: dict[str, dict[str, dict[str, object]]] = {}
+    kept: dict[str, dict[str, object] | Raw] = {}
     if "roots" in fields:
         kept["roots"] = {}
     for name, modes in _MODES.items():
         if name in fields:
             declared = decode_fields(fields[name])
             kept[name] = {mode: {} for mode in modes if mode in declared}
+    if experimental and bytes(fields.get("experimental", b""))[:1] == b"{":
+        kept["experimental"] = fields["experimental"]
     canonical = msgspec.json.encode(kept, order="sorted") if kept else NO_CAPABILITIES
     return canonical, decode_fields(canonical)
 

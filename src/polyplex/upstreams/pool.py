@@ -364,12 +364,15 @@ class Pool:
         """An upstream has been stopped for good."""
         self._events.ended(upstream)
 
-    def connected(self, upstream: Upstream) -> None:
-        """A session is open."""
+    def greeted(self, upstream: Upstream) -> None:
+        """The era of a server is known; not its lists, as it may wait for a call before it answers those."""
         server = self.servers[upstream.config.name]
         other = server.learned(upstream)
         if other is not None:
             other.users |= upstream.users
             upstream.users.clear()
             self._reap_later(server, upstream)
+
+    def connected(self, upstream: Upstream) -> None:
+        """A session is open."""
         self._events.connected(upstream)

@@ -83,6 +83,10 @@ class Events(Protocol):
         """These lists of the server are known, or known anew."""
         ...
 
+    def greeted(self, upstream: "Upstream") -> None:
+        """The server has answered the handshake: its era is known."""
+        ...
+
     def connected(self, upstream: "Upstream") -> None:
         """A session has been opened, perhaps in place of one that was lost."""
         ...
@@ -264,6 +268,7 @@ class Upstream:
     async def _connect(self) -> None:
         connection = await self._dial()
         self.connection, self.peer = connection, connection.peer
+        self._events.greeted(self)
         await self._fetch(frozenset(LIST_METHODS.values()))
         if not connection.open:
             self.connection = None
