@@ -36,6 +36,10 @@ bench *arguments:
 conformance *arguments:
     python tests/conformance/run.py {{ arguments }}
 
+# run the compatibility matrix and write docs/compatibility.md from what it came to
+compatibility *arguments:
+    python scripts/compatibility.py {{ arguments }}
+
 # check the links and examples of the documents
 docs:
     pytest -q tests/rules/test_documents.py

@@ -75,7 +75,9 @@ async def elicitation_complete(pair: Pair) -> None:
     assert notice["elicitationId"] == identifier
 
 
-@feature(ASKS, "A URL that is needed first", "Error -32042 of 2025-11-25, `input_required` later, text for older clients.")
+@feature(
+    ASKS, "A URL that is needed first", "Error -32042 of 2025-11-25, `input_required` later, text for older clients."
+)
 async def url_required(pair: Pair) -> None:
     client = pair.client
     key = f"{client.revision}-{pair.client_transport}-{id(client)}"

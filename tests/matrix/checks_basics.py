@@ -11,7 +11,13 @@ from tests.matrix.stage import Pair
 BASICS = "Opening and lists"
 TOOLS = "Tools and their results"
 DATA = "Resources, prompts, completion"
-EXACT: Json = {"text": "Grüße \u2028 \\ \" 日本", "big": 2**63 + 1, "small": 1e-9, "nothing": None, "deep": [[{"a": []}]]}
+EXACT: Json = {
+    "text": 'Grüße \u2028 \\ " 日本',
+    "big": 2**63 + 1,
+    "small": 1e-9,
+    "nothing": None,
+    "deep": [[{"a": []}]],
+}
 
 
 async def refusal(pair: Pair, method: str, params: Json) -> RefusedError:

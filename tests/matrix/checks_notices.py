@@ -198,4 +198,3 @@ async def batches(pair: Pair) -> None:
     if pair.client_transport == "http":
         (batch,) = client.batches[start:]
         assert len(batch) == 2
-

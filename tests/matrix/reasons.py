@@ -44,7 +44,9 @@ def _server(*revisions: str) -> Where:
 STRUCTURED = "Add support for [structured tool output](/specification/2025-06-18/server/tools#structured-content)"
 ELICITATION = "Add support for **[elicitation](/specification/2025-06-18/client/elicitation)**"
 URL = "Added support for [URL mode elicitation](/specification/2025-11-25/client/elicitation#url-elicitation-requests)"
-LINKS = "Add support for **[resource links](/specification/2025-06-18/server/tools#resource-links)** in tool call results."
+LINKS = (
+    "Add support for **[resource links](/specification/2025-06-18/server/tools#resource-links)** in tool call results."
+)
 SAMPLING_TOOLS = "Add tool calling support to sampling via `tools` and `toolChoice` parameters"
 AUDIO = "Added support for audio data, joining the existing text and image content types"
 CONTEXT = (
@@ -52,8 +54,8 @@ CONTEXT = (
     "variables"
 )
 ANY_VALUE = (
-    "Loosen `inputSchema` and `outputSchema` to allow any JSON Schema 2020-12 keywords, and `structuredContent` to allow "
-    "any JSON value."
+    "Loosen `inputSchema` and `outputSchema` to allow any JSON Schema 2020-12 keywords, and `structuredContent` to "
+    "allow any JSON value."
 )
 REMOVED = "Remove `ping`, `logging/setLevel`, and `notifications/roots/list_changed`."
 EXTENSIONS = "Add `extensions` field to `ClientCapabilities` and `ServerCapabilities`"
@@ -63,8 +65,8 @@ NO_RESUMPTION = (
 )
 STREAMABLE = "Replaced the previous HTTP+SSE transport with a more flexible **[Streamable HTTP transport]"
 NO_COMPLETE = (
-    "Remove the `notifications/elicitation/complete` notification and the `elicitationId` field of URL mode elicitation "
-    "requests, both introduced in `2025-11-25`."
+    "Remove the `notifications/elicitation/complete` notification and the `elicitationId` field of URL mode "
+    "elicitation requests, both introduced in `2025-11-25`."
 )
 NO_SESSIONS = "Remove protocol-level sessions and the `Mcp-Session-Id` header from the Streamable HTTP transport."
 HEADERS = (
@@ -116,11 +118,23 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason("context-server", "absent", ("completion_context",), _server(R1, R2), "The server knows none.", CONTEXT, C3),
     Reason(
-        "extensions-server", "absent", ("extensions",), _server(*LEGACY), "The server cannot declare any.", EXTENSIONS, C5
+        "extensions-server",
+        "absent",
+        ("extensions",),
+        _server(*LEGACY),
+        "The server cannot declare any.",
+        EXTENSIONS,
+        C5,
     ),
     Reason("form-server", "absent", _FORMS, _server(R1, R2), "The server does not elicit.", ELICITATION, C3),
     Reason(
-        "url-server", "absent", (*_URLS, "url_required"), _server(R1, R2, R3), "The server does not elicit by URL.", URL, C4
+        "url-server",
+        "absent",
+        (*_URLS, "url_required"),
+        _server(R1, R2, R3),
+        "The server does not elicit by URL.",
+        URL,
+        C4,
     ),
     Reason(
         "sampling-tools-server",
@@ -164,7 +178,13 @@ REASONS: tuple[Reason, ...] = (
     # -- what the client's revision does not have
     Reason("tasks-client", "absent", _TASKS, _client(R1, R2, R3), "The client knows no tasks.", TASKS, C4),
     Reason(
-        "task-list-client", "absent", ("task_list",), _client(MODERN), "The client has no such request.", NO_TASK_LIST, C5
+        "task-list-client",
+        "absent",
+        ("task_list",),
+        _client(MODERN),
+        "The client has no such request.",
+        NO_TASK_LIST,
+        C5,
     ),
     Reason("context-client", "absent", ("completion_context",), _client(R1, R2), "The client sends none.", CONTEXT, C3),
     Reason("form-client", "absent", _FORMS, _client(R1, R2), "The client cannot be asked.", ELICITATION, C3),
@@ -187,10 +207,18 @@ REASONS: tuple[Reason, ...] = (
         NO_COMPLETE,
         C5,
     ),
-    Reason("roots-changed-client", "absent", ("roots_changed",), _client(MODERN), "The client cannot tell.", REMOVED, C5),
+    Reason(
+        "roots-changed-client", "absent", ("roots_changed",), _client(MODERN), "The client cannot tell.", REMOVED, C5
+    ),
     Reason("ping-client", "absent", ("ping",), _client(MODERN), "The client has no ping.", REMOVED, C5),
     Reason(
-        "extensions-client", "absent", ("extensions",), _client(*LEGACY), "The client cannot declare any.", EXTENSIONS, C5
+        "extensions-client",
+        "absent",
+        ("extensions",),
+        _client(*LEGACY),
+        "The client cannot declare any.",
+        EXTENSIONS,
+        C5,
     ),
     Reason("sessions-client", "absent", ("sessions",), _client(MODERN), "There are no sessions.", NO_SESSIONS, C5),
     Reason(

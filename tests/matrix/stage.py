@@ -157,12 +157,11 @@ async def front(folder: Path, revision: str, transport: str) -> AsyncGenerator[F
         made.configure()
         process = await made.spawn("--http", "127.0.0.1:0", stdio=False)
         said: list[bytes] = []
-        reader = asyncio.create_task(_read(process, said))
+        serving = asyncio.get_running_loop().create_future()
+        reader = asyncio.create_task(_read(process, said, serving))
         try:
             async with asyncio.timeout(START_SECONDS):
-                while not (found := re.search(rb"serving +(\S+/mcp)", b"".join(said))):
-                    await asyncio.sleep(0.01)
-            made.url = found[1].decode()
+                made.url = await serving
             yield made
         finally:
             process.terminate()
@@ -172,10 +171,13 @@ async def front(folder: Path, revision: str, transport: str) -> AsyncGenerator[F
             (folder / "polyplex.log").write_bytes(b"".join(said))
 
 
-async def _read(process: asyncio.subprocess.Process, said: list[bytes]) -> None:
+async def _read(process: asyncio.subprocess.Process, said: list[bytes], serving: "asyncio.Future[str]") -> None:
     assert process.stderr is not None
     while line := await process.stderr.readline():
         said.append(line)
+        found = re.search(rb"serving +(\S+/mcp)", line)
+        if found is not None:
+            serving.set_result(found[1].decode())
 
 
 PLACES: Mapping[str, str] = {"stdio": "stdio", "http": "Streamable HTTP", "sse": "HTTP+SSE"}

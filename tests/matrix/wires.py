@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from tests.matrix.peer.words import MODERN, R3, R4, Json, since
+from tests.matrix.peer.words import MODERN, R3, R4, since
 from tests.process.http_stage import read_chunk, read_head
 
 Receive = Callable[[Any], None]
@@ -253,9 +253,9 @@ class SseWire:
                 while data := await part():
                     for event, text in events.feed(data):
                         if event == "endpoint":
-                            self._http.path = text if text.startswith("/") else urlsplit(text)._replace(
-                                scheme="", netloc=""
-                            ).geturl()
+                            self._http.path = (
+                                text if text.startswith("/") else urlsplit(text)._replace(scheme="", netloc="").geturl()
+                            )
                             self._endpoint.set()
                         else:
                             self._receive(json.loads(text))

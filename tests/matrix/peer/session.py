@@ -146,7 +146,9 @@ class Session:
     def can(self, method: str, params: Json, asked: Json) -> bool:
         """Whether the client has declared what the ask needs, for this request or for its session."""
         declared = self.capabilities(asked)
-        name = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}[method]
+        name = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}[
+            method
+        ]
         if method == "sampling/createMessage" and "tools" in params:
             return "tools" in declared.get(name, {})
         if params.get("mode") == "url":
@@ -217,7 +219,7 @@ class Session:
     def on_ping(self, params: Json, identifier: Any, send: Send) -> None:
         self.answer(identifier, {}, send)
 
-    def on_logging_setLevel(self, params: Json, identifier: Any, send: Send) -> None:  # noqa: N802
+    def on_logging_setLevel(self, params: Json, identifier: Any, send: Send) -> None:
         self.level = params["level"]
         self.answer(identifier, {}, send)
 
