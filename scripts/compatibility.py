@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests.matrix.cells import Cell, Outcome, run_server
 from tests.matrix.peer.words import REVISIONS
 from tests.matrix.report import DOCUMENT, render
-from tests.matrix.results import collect, load, save
+from tests.matrix.results import collect, forget_mended, load, save
 from tests.matrix.stage import transports
 
 PARALLEL = 2
@@ -29,16 +29,18 @@ async def run() -> list[Cell]:
 
     async def one(revision: str, transport: str, folder: Path) -> list[Cell]:
         async with limit:
-            folder.mkdir()
             cells = await run_server(folder, revision, transport)
             failed = sum(cell.outcome is Outcome.FAILED for cell in cells)
             print(f"server {revision} over {transport}: {len(cells)} cells, {failed} failed", flush=True)
             return cells
 
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
+        parent = Path(temporary)
         servers = [(revision, transport) for revision in REVISIONS for transport in transports(revision)]
-        runs = [one(*server, folder / "-".join(server)) for server in servers]
+        folders = [parent / "-".join(server) for server in servers]
+        for folder in folders:
+            folder.mkdir()
+        runs = [one(*server, folder) for server, folder in zip(servers, folders, strict=True)]
         return [cell for cells in await asyncio.gather(*runs) for cell in cells]
 
 
@@ -50,6 +52,7 @@ def main() -> int:
         cells = asyncio.run(run())
         failed = [cell for cell in cells if cell.outcome is Outcome.FAILED]
         save(collect(cells))
+        forget_mended(load())
         for cell in failed:
             print(cell)
     DOCUMENT.write_text(render(load()), encoding="utf-8")

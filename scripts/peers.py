@@ -2,6 +2,7 @@
 """Install the real MCP servers and clients that the example and the tests talk to, and print where they are.
 
     python3 scripts/peers.py python     mcp-server-time, -git, -fetch and -sqlite from PyPI
+    python3 scripts/peers.py sdks       the official Python SDK, one release for each revision of before 2026
     python3 scripts/peers.py node       the reference servers, inspector, SDK and conformance suite from npm
     python3 scripts/peers.py all
 
@@ -34,6 +35,7 @@ PYTHON_SERVERS = {
     "servers": ("mcp-server-fetch", "mcp-server-git", "mcp-server-time"),
     "sqlite": ("mcp-server-sqlite",),
 }
+SDK_REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 NODE_COMMANDS = (
     "conformance",
     "mcp-inspector",
@@ -61,6 +63,19 @@ def python_peers(*, install: bool = True) -> dict[str, Path]:
     return found
 
 
+def python_sdks(*, install: bool = True) -> dict[str, Path]:
+    """By revision, the Python of an environment with the release of the SDK that spoke it first. Raises PeersError."""
+    found: dict[str, Path] = {}
+    for revision in SDK_REVISIONS:
+        requirements = LOCKS / "python" / f"mcp-{revision}.txt"
+        environment = CACHE / "python" / f"mcp-{revision}"
+        with _installed_once(environment, requirements, "python", install=install) as missing:
+            if missing:
+                _install_python(environment, requirements)
+        found[revision] = environment / "bin" / "python"
+    return found
+
+
 def node_peers(*, install: bool = True) -> dict[str, Path]:
     """The npm peers: command name to script, `node`, `bin` (for PATH) and `node_modules`. Raises PeersError."""
     folder = CACHE / "node"
@@ -83,7 +98,7 @@ def _installed_once(folder: Path, lock: Path, interpreter: str, *, install: bool
         stamped = stamp_file.exists() and stamp_file.read_text(encoding="utf-8") == stamp
         missing = not stamped or not (folder / "bin" / interpreter).exists()
         if missing and not install:
-            raise PeersError(f"not installed: {folder}; run: python3 scripts/peers.py {interpreter}")
+            raise PeersError(f"not installed: {folder}; run: python3 scripts/peers.py all")
         yield missing
         if missing:
             stamp_file.write_text(stamp, encoding="utf-8")
@@ -170,7 +185,7 @@ def _say(text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=("python", "node", "all"))
+    parser.add_argument("kind", choices=("python", "sdks", "node", "all"))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--installed-only", action="store_true", help="fail where something is missing")
     options = parser.parse_args()
@@ -178,6 +193,9 @@ def main() -> int:
     try:
         if options.kind in ("python", "all"):
             found |= python_peers(install=not options.installed_only)
+        if options.kind in ("sdks", "all"):
+            sdks = python_sdks(install=not options.installed_only)
+            found |= {f"mcp-{revision}": path for revision, path in sdks.items()}
         if options.kind in ("node", "all"):
             found |= node_peers(install=not options.installed_only)
     except PeersError as error:

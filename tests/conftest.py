@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from scripts.peers import PeersError, node_peers, python_peers
+from scripts.peers import PeersError, node_peers, python_peers, python_sdks
 from tests.wire import watch
 
 
@@ -50,6 +50,15 @@ def installed_python_peers() -> dict[str, Path]:
     """Command name to executable of the PyPI servers that scripts/peers.py installs."""
     try:
         return python_peers(install=False)
+    except PeersError as error:
+        return _missing(error)
+
+
+@pytest.fixture(scope="session", name="python_sdks")
+def installed_python_sdks() -> dict[str, Path]:
+    """By revision, the Python of an environment with the release of the official SDK that spoke it first."""
+    try:
+        return python_sdks(install=False)
     except PeersError as error:
         return _missing(error)
 

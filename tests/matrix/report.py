@@ -55,6 +55,11 @@ def _transports() -> str:
     return """\
 Each pair is tried over every combination of transports: stdio and Streamable HTTP on both sides, and HTTP+SSE where a
 side is of 2024-11-05. A mark stands for all of them; what exists over one transport only says so.
+
+The servers and clients behind the marks are written for the matrix: they have what their revision has, refuse what it
+has not, and report it. Beside them real peers meet in the tests, all with all: the official Python SDK in the releases
+that spoke each revision first (1.7, 1.9, 1.12, 1.26, 2.3), as clients and as servers; and in the interoperability tests
+the TypeScript SDK, FastMCP, the inspector and the reference servers.
 """
 
 

@@ -151,33 +151,42 @@ async def _peer(folder: Path, revision: str, transport: str) -> AsyncGenerator[S
 
 @asynccontextmanager
 async def front(folder: Path, revision: str, transport: str) -> AsyncGenerator[Front]:
-    """A peer of a revision on a transport, and polyplex that serves it over HTTP."""
-    async with _peer(folder, revision, transport) as server:
-        made = Front(folder, server)
-        made.configure()
-        process = await made.spawn("--http", "127.0.0.1:0", stdio=False)
-        said: list[bytes] = []
-        serving = asyncio.get_running_loop().create_future()
-        reader = asyncio.create_task(_read(process, said, serving))
-        try:
-            async with asyncio.timeout(START_SECONDS):
-                made.url = await serving
-            yield made
-        finally:
+    """A scripted peer of a revision on a transport, and polyplex that serves it over HTTP."""
+    async with _peer(folder, revision, transport) as server, serving(folder, server) as made:
+        yield made
+
+
+@asynccontextmanager
+async def serving(folder: Path, server: Server) -> AsyncGenerator[Front]:
+    """polyplex that serves a server over HTTP."""
+    made = Front(folder, server)
+    made.configure()
+    process = await made.spawn("--http", "127.0.0.1:0", stdio=False)
+    said: list[bytes] = []
+    address = asyncio.get_running_loop().create_future()
+    reader = asyncio.create_task(_read(process, said, address))
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            made.url = await address
+        yield made
+    finally:
+        if process.returncode is None:
             process.terminate()
-            async with asyncio.timeout(STOP_SECONDS):
-                await process.wait()
-            await reader
-            (folder / "polyplex.log").write_bytes(b"".join(said))
+        async with asyncio.timeout(STOP_SECONDS):
+            await process.wait()
+        await reader
+        (folder / "polyplex.log").write_bytes(b"".join(said))
 
 
-async def _read(process: asyncio.subprocess.Process, said: list[bytes], serving: "asyncio.Future[str]") -> None:
+async def _read(process: asyncio.subprocess.Process, said: list[bytes], address: "asyncio.Future[str]") -> None:
     assert process.stderr is not None
     while line := await process.stderr.readline():
         said.append(line)
         found = re.search(rb"serving +(\S+/mcp)", line)
         if found is not None:
-            serving.set_result(found[1].decode())
+            address.set_result(found[1].decode())
+    if not address.done():
+        address.set_exception(RuntimeError(b"".join(said).decode()))
 
 
 PLACES: Mapping[str, str] = {"stdio": "stdio", "http": "Streamable HTTP", "sse": "HTTP+SSE"}
