@@ -38,7 +38,7 @@ conformance *arguments:
 
 # run the compatibility matrix and write docs/compatibility.md from what it came to
 compatibility *arguments:
-    python scripts/compatibility.py {{ arguments }}
+    python -m tests.matrix.write {{ arguments }}
 
 # check the links and examples of the documents
 docs:

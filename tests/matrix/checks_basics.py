@@ -182,7 +182,7 @@ async def structured_list(pair: Pair) -> None:
     schema = tools["peer__counted"].get("outputSchema")
     if pair.client.modern:
         assert result["structuredContent"] == [1, 2, 3]
-        assert schema["type"] == "array"
+        assert schema == {"type": "array", "items": {"type": "integer"}}
     else:
         assert isinstance(result.get("structuredContent", {}), dict)
         assert schema is None or schema["type"] == "object"

@@ -32,6 +32,7 @@ async def create(client: Client, **arguments: object) -> str:
 
 async def look(client: Client, identifier: str, *statuses: str) -> Json:
     """Poll until the task has one of these statuses."""
+    task: Json = {}
     for _ in range(LOOKS):
         task = await client.response(await client.send("tasks/get", {"taskId": identifier}))
         if task["status"] in statuses:

@@ -170,7 +170,7 @@ class HttpWire:
         self, method: str, body: bytes | None, headers: dict[str, str], key: str, opened: asyncio.Event | None = None
     ) -> None:
         try:
-            status, received, part = await self.exchange(method, body, headers, key)
+            _, received, part = await self.exchange(method, body, headers, key)
         except (asyncio.IncompleteReadError, ConnectionError):
             return  # given up, or dropped
         writer = self._open.get(key)

@@ -25,7 +25,11 @@ NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"} |
 def recorder(path: str) -> Callable[[Json], None]:
     """Writes lines that outlive the process."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    return lambda entry: os.write(file, json.dumps(entry).encode() + b"\n") and None
+
+    def record(entry: Json) -> None:
+        os.write(file, json.dumps(entry).encode() + b"\n")
+
+    return record
 
 
 async def serve_stdio(revision: str, record: Callable[[Json], None]) -> None:

@@ -6,7 +6,7 @@ Runs in the environment of that release, so it uses nothing of this repository, 
 without asking.
 """
 
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false, reportDeprecated=false
 # The SDK in the development environment is of another generation.
 
 import asyncio

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Run the compatibility matrix, and write docs/compatibility.md and tests/matrix/results.json from what it came to.
 
-    python scripts/compatibility.py [--document]      with --document: only the document, from the results of before
+    python -m tests.matrix.write [--document]      with --document: only the document, from the results of before
 
 Exits with 1 where a cell failed; the document says so too.
 """
@@ -11,8 +10,6 @@ import asyncio
 import sys
 import tempfile
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.matrix.cells import Cell, Outcome, run_server
 from tests.matrix.peer.words import REVISIONS
