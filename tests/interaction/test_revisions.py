@@ -312,3 +312,18 @@ async def test_a_modern_server_on_stdio_sends_messages_for_calls_that_named_a_le
         await two.call("a__release", key="k")
         await one.response(held)
         assert one.notices("notifications/message") == []
+
+
+async def test_a_legacy_server_on_stdio_sends_messages_for_the_only_call_under_way(tmp_path: Path) -> None:
+    async with stage(tmp_path, {"a": {"era": "legacy"}}) as on:
+        await on.up("a")
+        one, two = on.modern(), on.modern()
+        assert await levels(two) == [], "it names no level"
+        two.log_level = "warning"
+        assert await levels(two) == ["warning", "error"]
+        one.log_level = "debug"
+        held = one.begin("a__hold", key="k")
+        assert await levels(two) == [], "it may be of either"
+        await two.call("a__release", key="k")
+        await one.response(held)
+        assert one.notices("notifications/message") == []
