@@ -10,6 +10,7 @@ Kind = Literal["absent", "reduced"]
 Where = Callable[[str, str], bool]
 """Whether a reason holds, by the revisions of client and server."""
 SITE = "https://modelcontextprotocol.io/specification/"
+TASKS_SITE = "https://github.com/modelcontextprotocol/ext-tasks/blob/main/"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Reason:
     @property
     def link(self) -> str:
         """The page on the web."""
-        return SITE + self.page
+        return TASKS_SITE + self.page.partition("/")[2] if self.page.startswith("ext-tasks/") else SITE + self.page
 
 
 def _client(*revisions: str) -> Where:
@@ -76,6 +77,11 @@ HEADERS = (
 BATCHES = "Added support for JSON-RPC **[batching](https://www.jsonrpc.org/specification#batch)**"
 NO_BATCHES = "Remove support for JSON-RPC **[batching](https://www.jsonrpc.org/specification#batch)**"
 TASKS = "Add experimental support for [tasks](/specification/2025-11-25/basic/utilities/tasks)"
+NEEDS_TASKS = (
+    "If a server is unable to service a request to a client that does not declare this extension capability without "
+    "returning `CreateTaskResult`, the server **MUST** return an error with the code `-32021` (Missing Required Client "
+    "Capability), indicating the required extension in the error response"
+)
 NO_TASK_LIST = (
     "The redesigned extension replaces the blocking `tasks/result` method with polling via `tasks/get` and a new "
     "`tasks/update` for client-to-server input, removes `tasks/list`"
@@ -177,6 +183,15 @@ REASONS: tuple[Reason, ...] = (
     ),
     # -- what the client's revision does not have
     Reason("tasks-client", "absent", _TASKS, _client(R1, R2, R3), "The client knows no tasks.", TASKS, C4),
+    Reason(
+        "task-wait-modern",
+        "absent",
+        ("task_wait",),
+        lambda client, server: client == server == MODERN,
+        "The client is told what it has to declare, as by the server itself.",
+        NEEDS_TASKS,
+        "ext-tasks/specification/draft/tasks.md",
+    ),
     Reason(
         "task-list-client",
         "absent",

@@ -10,7 +10,6 @@ from tests.matrix.peer.words import REVISIONS
 
 HERE = Path(__file__).parent
 FILE = HERE / "results.json"
-EXPECTED = HERE / "expected.txt"
 Results = dict[str, dict[str, str]]
 """By feature and client revision: a letter for each server revision, the oldest first."""
 LETTERS = {
@@ -54,19 +53,3 @@ def save(results: Results) -> None:
 def letter(results: Results, feature: str, client: str, server: str) -> str:
     """The outcome of a cell."""
     return results[feature][client][REVISIONS.index(server)]
-
-
-def expected_failures() -> set[str]:
-    """Cells that fail for now, as `feature client server`: parts that are on their way. The file only shrinks."""
-    lines = EXPECTED.read_text(encoding="utf-8").splitlines() if EXPECTED.exists() else []
-    return {line for line in lines if line and not line.startswith("#")}
-
-
-def forget_mended(results: Results) -> None:
-    """Take what works by now out of the file; an empty file goes."""
-    left = [each for each in sorted(expected_failures()) if letter(results, *each.split()) in "x?"]
-    if left:
-        head = "# Cells that fail for now: feature, client, server."
-        EXPECTED.write_text("\n".join([head, *left]) + "\n", encoding="utf-8")
-    else:
-        EXPECTED.unlink(missing_ok=True)

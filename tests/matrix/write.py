@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.matrix.cells import Cell, Outcome, run_server
 from tests.matrix.peer.words import REVISIONS
 from tests.matrix.report import DOCUMENT, render
-from tests.matrix.results import collect, forget_mended, load, save
+from tests.matrix.results import collect, load, save
 from tests.matrix.stage import transports
 
 PARALLEL = 2
@@ -49,7 +49,6 @@ def main() -> int:
         cells = asyncio.run(run())
         failed = [cell for cell in cells if cell.outcome is Outcome.FAILED]
         save(collect(cells))
-        forget_mended(load())
         for cell in failed:
             print(cell)
     DOCUMENT.write_text(render(load()), encoding="utf-8")
