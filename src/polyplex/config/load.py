@@ -94,10 +94,10 @@ def _warn_unknown_root(root: dict[str, object], source: Source) -> None:
         for key in root
         if key not in known
     }
-    for key, hint in hints.items():
-        if hint:
-            source.warn((key,), f"unknown key, ignored{hint}")
-    others = [key for key, hint in hints.items() if not hint]
+    for key, told in hints.items():
+        if told:
+            source.warn((key,), f"unknown key, ignored{told}")
+    others = [key for key, told in hints.items() if not told]
     if others:
         names = ", ".join(quoted(key) for key in others[:10]) + (", ..." if len(others) > 10 else "")
         source.warn((others[0],), f"unknown keys, ignored: {names}" if len(others) > 1 else "unknown key, ignored")
