@@ -1,5 +1,6 @@
 """A legacy server that asks in the middle of a call of a modern client (PROTOCOL: H1)."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -258,6 +259,19 @@ async def test_two_calls_at_once_are_told_apart(tmp_path: Path) -> None:
             }
             told = value(await client.request("tools/call", retry(params, result, responses)))["told"]
             assert told[0][0]["content"] == {"mark": params["arguments"]["mark"]}
+
+
+async def test_calls_that_want_log_messages_are_told_apart(tmp_path: Path) -> None:
+    """The server is told the level first; meanwhile the other call looks for a session that is free."""
+    async with legacy_server(tmp_path) as on:
+        await finished(on.modern(ABLE), asking("elicitation/create"))
+        client = on.modern({"elicitation": {"form": {}}})  # a session that knows no level yet
+        client.log_level = "warning"
+        params = asking("elicitation/create")
+        rounds = await asyncio.gather(*(first_round(client, params) for _ in range(2)))
+        for result in rounds:
+            told = value(await client.request("tools/call", retry(params, result)))["told"]
+            assert told[0][0] == ACCEPTED
 
 
 async def test_a_question_that_may_be_of_either_of_two_calls_is_refused(tmp_path: Path) -> None:

@@ -157,6 +157,8 @@ async def test_headers_that_differ_from_the_body(
         ({"protocolVersion": LATEST_MODERN, "clientCapabilities": 1}, LATEST_MODERN, -32602),
         ({"protocolVersion": 1, "clientCapabilities": {}}, LATEST_MODERN, -32602),
         ({}, LATEST_MODERN, -32602),
+        ({}, "2027-01-01", -32022),
+        ({}, "1999-01-01", -32022),
     ],
 )
 async def test_envelopes_that_are_not_right(

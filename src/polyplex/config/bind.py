@@ -92,7 +92,13 @@ def _leaf(kind: Any, bare: Any, value: object, path: KeyPath, source: Source) ->
     try:
         return msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError:
+        if bare is str and isinstance(value, str):  # not shown, since what has to be long is a secret
+            raise source.error(path, f"expected at least {_shortest(kind)} characters, found {len(value)}") from None
         raise _mismatch(_expected(kind, bare), value, path, source, options=_options(bare)) from None
+
+
+def _shortest(kind: Any) -> int:
+    return max(note.min_length or 0 for note in get_args(kind)[1:] if isinstance(note, Meta))
 
 
 def _options(bare: Any) -> tuple[str, ...]:

@@ -88,12 +88,16 @@ def _build(value: object, source: Source, environ: Mapping[str, str]) -> Config:
 
 def _warn_unknown_root(root: dict[str, object], source: Source) -> None:
     """Name unknown root keys: in one warning, since a file of another client may hold many of its own."""
-    known = keys_of(ConfigFile)
-    unknown = [key for key in root if key not in known]
-    for key in unknown:
-        if close := suggestion(key, known):
-            source.warn((key,), f"unknown key, ignored{close}")
-    others = [key for key in unknown if not suggestion(key, known)]
+    known, options = keys_of(ConfigFile), keys_of(GatewayOptions)
+    hints = {
+        key: f"; if it is for polyplex, it belongs in polyplex.{key}" if key in options else suggestion(key, known)
+        for key in root
+        if key not in known
+    }
+    for key, told in hints.items():
+        if told:
+            source.warn((key,), f"unknown key, ignored{told}")
+    others = [key for key, told in hints.items() if not told]
     if others:
         names = ", ".join(quoted(key) for key in others[:10]) + (", ..." if len(others) > 10 else "")
         source.warn((others[0],), f"unknown keys, ignored: {names}" if len(others) > 1 else "unknown key, ignored")

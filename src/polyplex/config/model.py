@@ -106,8 +106,8 @@ class ParkedOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     keys: Annotated[
         tuple[Annotated[str, Meta(min_length=16)], ...],
         Meta(
-            description="Secrets that seal what a client brings back; the first seals, all open. Replicas need the "
-            "same ones. Without any, keys are made and kept in the state folder."
+            description="Secrets of at least 16 characters that seal what a client brings back; the first seals, all "
+            "open. Replicas need the same ones. Without any, keys are made and kept in the state folder."
         ),
     ] = ()
 

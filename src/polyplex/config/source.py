@@ -56,9 +56,12 @@ def quoted(text: str) -> str:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """`; did you mean "x"?` for the closest of the known names, or nothing."""
+    """`; did you mean "x"?` for the closest of the known names, or the only one that goes on (`ttl`), or nothing."""
     from difflib import get_close_matches
 
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    longer = [candidate for candidate in by_lower if len(name) > 2 and candidate.startswith(name.lower())]
+    if not close and len(longer) == 1:
+        close = longer
     return f"; did you mean {quoted(by_lower[close[0]])}?" if close else ""

@@ -146,8 +146,6 @@ class HttpEndpoint:
                 self._legacy.post(request)
             elif self._modern.claims(request, revision):
                 self._modern.post(request)
-            elif revision is not None and revision not in LEGACY_REVISIONS:
-                _refuse(request, 400, f"unknown protocol revision {revision!r}")
             else:
                 self._legacy.post(request)
         elif revision is not None and revision not in LEGACY_REVISIONS:

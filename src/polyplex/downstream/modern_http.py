@@ -89,6 +89,8 @@ class ModernHttp:
         """The revision that `_meta` names. A client sends the same `_meta` over and over: the usual ones are kept."""
         meta = jsonrpc.decode_fields(raw)
         text = meta.get(envelope.REVISION_KEY)
+        if text is None:  # the header is all that says what the client speaks
+            envelope.check_revision(request.headers.get(headers.REVISION, LATEST_MODERN))
         headers.check_request(request.headers, method, fields, None if text is None else jsonrpc.decode_text(text))
         revision = envelope.read_envelope(meta).revision
         if len(raw) <= MAX_META_BYTES:

@@ -161,8 +161,9 @@ class Asks:
             only = next(iter(clients)) if len(clients) == 1 else ""
             self._core.keep_apart(upstream, only)
         if len(clients) != 1:
-            log.warning("%s: refused %s, which belongs to no single client", upstream.config.name, method)
-            raise RpcError(INVALID_REQUEST, f"{method} cannot be attributed to exactly one client")
+            why = f"{len(clients)} calls are under way" if calls else "no call is under way"
+            log.warning("%s: refused %s: %s, and it names none", upstream.config.name, method, why)
+            raise RpcError(INVALID_REQUEST, f"{method} cannot be attributed to exactly one client: {why}")
         return calls[-1] if calls else None
 
     def _client(self, upstream: Upstream, call: Call | None, method: str) -> Client:

@@ -99,6 +99,20 @@ class Core:
             asyncio.get_running_loop().call_soon(self._call_begins, upstream)
         return upstream
 
+    async def told(self, client: Client, upstream: Upstream, level: str) -> Upstream:
+        """The upstream for a call that wants log messages, once its server knows. Raises `UpstreamUnavailable`.
+
+        While a server is told, another call may take the session, and another session may have to be told in turn.
+        """
+        server = upstream.config.name
+        while True:
+            connection = await upstream.ready()
+            peer = connection.peer or upstream.peer
+            modern = peer is not None and peer.era is Era.MODERN
+            if modern or not await self.levels.want(upstream, level):
+                return upstream
+            upstream = client.upstreams.get(server) or await self.upstream(client, server)
+
     def next_call(self, upstream: Upstream) -> asyncio.Future[None]:
         """Done once a call is under way that goes through this session."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -42,12 +42,17 @@ class Levels:
         """A legacy client wants another level of the servers behind it."""
         await asyncio.gather(*(self._tell(upstream) for upstream in dict.fromkeys(upstreams)))
 
-    async def want(self, upstream: Upstream, level: str) -> None:
-        """A modern client's request for a legacy server names a level: from now on it must send as much."""
+    async def want(self, upstream: Upstream, level: str) -> bool:
+        """A modern client's request for a legacy server names a level: from now on it must send as much.
+
+        True where the server had to be told, which takes a while.
+        """
         rank = _RANK[level]
-        if rank < self._wanted.get(upstream, len(LOG_LEVELS)):
-            self._wanted[upstream] = rank
-            await self._tell(upstream)
+        if rank >= self._wanted.get(upstream, len(LOG_LEVELS)):
+            return False
+        self._wanted[upstream] = rank
+        await self._tell(upstream)
+        return True
 
     async def _tell(self, upstream: Upstream) -> None:
         connection, peer, lowest = upstream.connection, upstream.peer, self._lowest(upstream)

@@ -59,13 +59,13 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         target = known_target(core, call, client, fields) or await late_target(core, call, client, fields)
         call.server = target.server
         upstream = client.upstreams.get(target.server) or await core.upstream(client, target.server)
+        if call.log_level is not None:
+            upstream = await core.told(client, upstream, call.log_level)
         connection = upstream.connection
         if connection is None or not connection.open:
             connection = await upstream.ready()
         peer = connection.peer or upstream.peer
         era = LEGACY if peer is None else peer.era
-        if call.log_level is not None and era is LEGACY:
-            await core.levels.want(upstream, call.log_level)
         tasks = peer is not None and peer.tasks
         done = await core.tasks.carried(call, client, upstream, target, fields) if tasks or "task" in fields else None
         if done is not None:

@@ -74,14 +74,19 @@ def check_params(params: bytes | Raw) -> None:
     read_envelope(meta)
 
 
+def check_revision(revision: str) -> None:
+    """Raise `RpcError` -32022 naming those that are supported, where this one is not."""
+    if revision not in MODERN_REVISIONS:
+        data = {"supported": list(MODERN_REVISIONS), "requested": revision}
+        raise RpcError(UNSUPPORTED_REVISION, f"protocol revision {revision!r} is not supported", encode_json(data))
+
+
 def _read_envelope(meta: Fields) -> Envelope:
     raw_revision, raw_capabilities = meta.get(REVISION_KEY), meta.get(CAPABILITIES_KEY)
     if raw_revision is None:
         raise RpcError(INVALID_PARAMS, f"_meta lacks {REVISION_KEY}")
     revision = decode_text(raw_revision)
-    if revision not in MODERN_REVISIONS:
-        data = {"supported": list(MODERN_REVISIONS), "requested": revision}
-        raise RpcError(UNSUPPORTED_REVISION, f"protocol revision {revision!r} is not supported", encode_json(data))
+    check_revision(revision)
     if raw_capabilities is None:
         raise RpcError(INVALID_PARAMS, f"_meta lacks {CAPABILITIES_KEY}")
     decode_fields(raw_capabilities)

@@ -164,6 +164,8 @@ def check_request(headers: Mapping[str, str], method: str, fields: Fields, revis
         raw = fields.get(key)
         if raw is not None and bytes(raw)[:1] != b'"':
             raise RpcError(INVALID_PARAMS, f"the {key} must be a string")
+        if raw is None and NAME not in headers:
+            raise RpcError(INVALID_PARAMS, f"params.{key} is missing")
         _compare(headers, NAME, "" if raw is None else decode_text(raw))
 
 

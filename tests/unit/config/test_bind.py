@@ -23,6 +23,7 @@ class Sample(Struct, frozen=True, rename="camel"):
     count: Annotated[int, Meta(ge=1)] | None = None
     mood: Annotated[Literal["calm", "wild"], Meta(description="...")] = "calm"
     names: tuple[str, ...] = ()
+    secrets: tuple[Annotated[str, Meta(min_length=4)], ...] = ()
     pairs: dict[str, str] = {}
     inner: Inner = Inner()
     inners: dict[str, Inner] = {}
@@ -41,7 +42,7 @@ def test_every_kind_of_value_is_bound() -> None:
         ' "inner": {"deepKey": 1}, "inners": {"x": {"deepKey": 2}}, "anything": {"a": [null, {"b": 1.5}]}}'
     )
     expected = Sample(
-        "t", True, 2.0, 3, "wild", ("a",), {"a": "b"}, Inner(1), {"x": Inner(2)}, {"a": [None, {"b": 1.5}]}
+        "t", True, 2.0, 3, "wild", ("a",), (), {"a": "b"}, Inner(1), {"x": Inner(2)}, {"a": [None, {"b": 1.5}]}
     )
     assert (sample, warnings) == (expected, [])
     assert isinstance(sample.share, float)
@@ -65,6 +66,8 @@ def test_every_kind_of_value_is_bound() -> None:
         ('{"mood": 3}', 'mood: expected one of "calm", "wild", found the number 3'),
         ('{"names": "a"}', "names: expected a list, found a string"),
         ('{"names": ["a",\n 2]}', "f.json:2: names[1]: expected a string, found the number 2"),
+        ('{"secrets": ["abcd", "abc"]}', "secrets[1]: expected at least 4 characters, found 3"),
+        ('{"secrets": [4]}', "secrets[0]: expected a string, found the number 4"),
         ('{"pairs": {"a b": {}}}', 'pairs["a b"]: expected a string, found an object'),
         ('{"inner": {\n"deepKey": []}}', "f.json:2: inner.deepKey: expected a whole number, found a list"),
         ('{"inners": {"x": false}}', "inners.x: expected an object, found false"),
@@ -77,11 +80,12 @@ def test_a_wrong_type_is_named(text: str, message: str) -> None:
 
 
 def test_unknown_keys_are_warned_of_with_the_closest_known() -> None:
-    _, warnings = bound('{"flagg": 1,\n"INNER": {}, "zzz": 2, "inner": {"deep_key": 1}}')
+    _, warnings = bound('{"flagg": 1,\n"INNER": {}, "zzz": 2, "inner": {"deep": 1, "deep_key": 1}}')
     assert warnings == [
         'f.json:1: flagg: unknown key, ignored; did you mean "flag"?',
         'f.json:2: INNER: unknown key, ignored; did you mean "inner"?',
         "f.json:2: zzz: unknown key, ignored",
+        'f.json:2: inner.deep: unknown key, ignored; did you mean "deepKey"?',
         'f.json:2: inner.deep_key: unknown key, ignored; did you mean "deepKey"?',
     ]
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from polyplex.config import Config, load_config, load_config_dict
@@ -127,6 +127,19 @@ def test_unknown_root_keys_share_a_warning_unless_they_look_like_a_known_one(tmp
     assert load_config_dict({"theme": 1}, environ={}).warnings == ("theme: unknown key, ignored",)
 
 
+def test_an_option_of_polyplex_at_the_root_is_told_where_it_belongs() -> None:
+    assert load_config_dict({"theme": 1, "parked": {"ttlSeconds": 5}}, environ={}).warnings == (
+        "parked: unknown key, ignored; if it is for polyplex, it belongs in polyplex.parked",
+        "theme: unknown key, ignored",
+    )
+
+
+def test_a_short_secret_is_refused_and_not_shown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config_dict({"polyplex": {"parked": {"keys": ["${KEY}"]}}}, environ={"KEY": "hunter2"})
+    assert str(caught.value) == "polyplex.parked.keys[0]: expected at least 16 characters, found 7"
+
+
 def test_both_root_keys_are_used_and_the_first_wins(tmp_path: Path) -> None:
     servers = '{"mcpServers": {"a": {"command": "1"}},\n"servers": {"a": {"command": "2"}, "b": {"command": "3"}}}'
     path = write(tmp_path, servers)
@@ -208,6 +221,7 @@ ANYTHING = st.recursive(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure
 @given(st.dictionaries(KEYS, ANYTHING, max_size=4))
 def test_any_content_is_loaded_or_refused(content: dict[str, object]) -> None:
     try:

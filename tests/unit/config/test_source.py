@@ -20,6 +20,8 @@ def test_names_stay_on_one_line_and_short() -> None:
 
 def test_the_closest_name_is_suggested() -> None:
     assert suggestion("mcpservers", ["servers", "mcpServers"]) == '; did you mean "mcpServers"?'
+    assert suggestion("ttl", ["ttlSeconds", "keys"]) == '; did you mean "ttlSeconds"?'
+    assert suggestion("max", ["maxBytes", "maxAgeSeconds"]) == ""
     assert suggestion("zzz", ["servers", "mcpServers"]) == ""
 
 

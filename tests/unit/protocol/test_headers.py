@@ -316,3 +316,9 @@ def test_a_name_in_the_header_alone_is_a_mismatch() -> None:
     with pytest.raises(RpcError) as caught:
         headers.check_request(modern("tools/call", **{headers.NAME: "a"}), "tools/call", {}, "2026-07-28")
     assert caught.value.code == HEADER_MISMATCH
+
+
+def test_a_name_that_is_nowhere_is_the_parameter_that_is_missing() -> None:
+    with pytest.raises(RpcError) as caught:
+        headers.check_request(modern("tasks/get"), "tasks/get", {}, "2026-07-28")
+    assert (caught.value.code, caught.value.message) == (-32602, "params.taskId is missing")
