@@ -24,6 +24,7 @@ log = logging.getLogger("polyplex.gateway")
 ACKNOWLEDGE_SECONDS: Final = 3.0
 MAX_LISTENS: Final = 10_000
 MAX_URIS: Final = 1000
+MAX_EARLY: Final = 1000
 _FILTER_OF: Final = {
     "tools": "toolsListChanged",
     "prompts": "promptsListChanged",
@@ -54,13 +55,27 @@ class _Stream:
         self.wanted: set[str] = set()
         self.subscribed: list[tuple[Upstream, str]] = []
         self.ended = asyncio.Event()
+        self._early: dict[bytes, None] | None = {}
 
     @property
     def name(self) -> str:
         return f"listen:{id(self)}"
 
+    def acknowledge(self, honoured: dict[str, object]) -> None:
+        """Say what is honoured, which is the first message ("Subscriptions", "Acknowledgment"), then what came early."""
+        early, self._early = self._early or {}, None
+        self.send(notification("notifications/subscriptions/acknowledged", encode_json({"notifications": honoured})))
+        for frame in early:
+            self.send(frame)
+
     def send(self, frame: bytes) -> None:
-        """Send a ready notification with the subscription's id added."""
+        """Send a ready notification with the subscription's id added; it waits for the acknowledgement."""
+        if self._early is not None:
+            self._early.pop(frame, None)
+            self._early[frame] = None
+            if len(self._early) > MAX_EARLY:
+                del self._early[next(iter(self._early))]
+            return
         message = decode_fields(frame)
         params = decode_fields(message["params"]) if "params" in message else {}
         meta = decode_fields(params["_meta"]) if "_meta" in params else {}
@@ -98,10 +113,7 @@ class Listens:
                 acknowledged["resourceSubscriptions"] = uris
             if tasks:
                 acknowledged["taskIds"] = tasks
-            frame = notification(
-                "notifications/subscriptions/acknowledged", encode_json({"notifications": acknowledged})
-            )
-            stream.send(frame)
+            stream.acknowledge(acknowledged)
             stream.wanted = set(honoured)
             self._streams.add(stream)
             await stream.ended.wait()
