@@ -122,13 +122,10 @@ class TaskCalls:
     async def _wait(self, call: Call, client: Client, live: Live) -> Reply:
         """The outcome of a task that the client knows nothing of; it is cancelled where the client gives up."""
         live.waiting.append(call)
-        era = talk.era_of(live.upstream)
+        era, limit = talk.era_of(live.upstream), live.upstream.config.options.max_timeout_seconds
+        servers = self._modern if era is Era.MODERN else self._legacy
         try:
-            if era is Era.MODERN:
-                reply = await self._modern.outcome(call, client, live)
-            else:
-                limit = live.upstream.config.options.max_timeout_seconds
-                reply = await self._legacy.outcome(call, client, live, limit)
+            reply = await servers.outcome(call, client, live, limit)
         except (asyncio.CancelledError, RpcError, UpstreamError):
             self._endings.start(self._give_up(call, client, live))
             raise

@@ -1,0 +1,53 @@
+"""Tasks that never end, pages that have nothing on them, and clients that change their mind while they wait."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.interaction.stage import Json, RefusedError, eventually, stage
+from tests.interaction.tasks import ABLE, DECLARED, plain, start, start_modern, task_server
+
+MODERN: Json = {"era": "modern"}
+LEGACY: Json = {"era": "legacy"}
+
+
+async def test_empty_pages_without_end_are_left_to_the_client(tmp_path: Path) -> None:
+    pages: Json = {"tasks/list": {"tasks": [], "nextCursor": "again"}}
+    async with task_server(tmp_path, "stdio", **LEGACY, broken=pages) as on:
+        client = await on.legacy(ABLE)
+        first = await client.request("tasks/list", {})
+        assert first["tasks"] == []
+        second = await client.request("tasks/list", {"cursor": first["nextCursor"]})
+        assert (second["tasks"], bool(second["nextCursor"])) == ([], True)
+        assert len(on.received("a", "tasks/list")) < 50
+
+
+async def test_a_task_that_is_over_without_a_result_does_not_hold_the_client(tmp_path: Path) -> None:
+    over: Json = {"taskId": "task-1", "status": "completed", "createdAt": "x", "lastUpdatedAt": "x", "ttl": None}
+    servers: Json = {"a": {**LEGACY, "tasks": "optional", "broken": {"tasks/get": over}}}
+    async with stage(tmp_path, servers, servers={"a": {"timeoutSeconds": 0.2}}) as on:
+        client = on.modern(DECLARED)
+        task = await start_modern(client, hold=True)
+        with pytest.raises(RefusedError, match="tasks/result took too long"):
+            await client.request("tasks/get", {"taskId": task["taskId"]})
+
+
+async def test_a_call_does_not_wait_for_a_modern_servers_task_for_ever(tmp_path: Path) -> None:
+    servers: Json = {"a": {**MODERN, "tasks": "optional"}}
+    async with stage(tmp_path, servers, servers={"a": {"timeoutSeconds": 0.2, "maxTimeoutSeconds": 0.2}}) as on:
+        client = await on.legacy()
+        result = await client.request("tools/call", plain(hold=True))
+        assert result["isError"]
+        assert "took too long" in result["content"][0]["text"]
+        await eventually(lambda: on.received("a", "tasks/cancel"))
+
+
+async def test_cancelling_a_task_ends_the_wait_for_its_result_at_once(tmp_path: Path) -> None:
+    async with task_server(tmp_path, "stdio", **MODERN) as on:
+        client = await on.legacy()
+        task = await start(client, hold=True, poll=60_000)
+        waiting = client.send("tasks/result", {"taskId": task["taskId"]})
+        await eventually(lambda: on.received("a", "tasks/get"))
+        await client.request("tasks/cancel", {"taskId": task["taskId"]})
+        with pytest.raises(RefusedError, match="cancelled"):
+            await client.response(waiting)
