@@ -62,7 +62,7 @@ class _Stream:
         return f"listen:{id(self)}"
 
     def acknowledge(self, honoured: dict[str, object]) -> None:
-        """Say what is honoured, which is the first message ("Subscriptions", "Acknowledgment"), then what came early."""
+        """Say what is honoured, the first message ("Subscriptions", "Acknowledgment"), then what came early."""
         early, self._early = self._early or {}, None
         self.send(notification("notifications/subscriptions/acknowledged", encode_json({"notifications": honoured})))
         for frame in early:
