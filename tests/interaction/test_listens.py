@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from polyplex.gateway import listens
 from tests.interaction.stage import Json, eventually, stage
 from tests.interaction.tasks import DECLARED, start_modern
 
@@ -24,3 +27,19 @@ async def test_nothing_comes_before_the_acknowledgement(tmp_path: Path) -> None:
         came = [frame["method"] for frame in client.frames if "method" in frame]
         assert came == [ACKNOWLEDGED, "notifications/tasks"]
         assert client.notices(ACKNOWLEDGED)[0]["notifications"] == wanted
+
+
+async def test_a_silent_server_keeps_no_others_subscription_from_being_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listens, "SUBSCRIBE_SECONDS", 0.2)
+    names = [{"uri": f"file:///{name}", "name": name} for name in ("x", "y")]
+    silent: Json = {"era": "legacy", "silent": ["resources/subscribe"], "resources": names}
+    async with stage(tmp_path, {"a": {"era": "legacy", "resources": names}, "b": silent}) as on:
+        await on.up("a", "b")
+        client = on.modern()
+        wanted = ["b+file:///x", "a+file:///y", "b+file:///y", "a+file:///x"]
+        client.send("subscriptions/listen", {"notifications": {"resourceSubscriptions": wanted}})
+        await client.until(lambda: client.notices(ACKNOWLEDGED))
+        taken = {"resourceSubscriptions": ["a+file:///y", "a+file:///x"]}
+        assert client.notices(ACKNOWLEDGED)[0]["notifications"] == taken

@@ -22,6 +22,7 @@ from polyplex.upstreams.upstream import Upstream
 
 log = logging.getLogger("polyplex.gateway")
 ACKNOWLEDGE_SECONDS: Final = 3.0
+SUBSCRIBE_SECONDS: Final = 30.0
 MAX_LISTENS: Final = 10_000
 MAX_URIS: Final = 1000
 MAX_EARLY: Final = 1000
@@ -131,16 +132,33 @@ class Listens:
 
     async def _subscribe(self, stream: _Stream, wanted: _Filter, client: Client) -> list[str]:
         """The URIs that a server takes a subscription for; others are left out of the acknowledgement."""
-        honoured: list[str] = []
+        by_upstream: dict[Upstream, dict[str, str]] = {}
         for uri in wanted.resourceSubscriptions[:MAX_URIS]:
             try:
                 target = read_target(self._core.view(client).routes, stream.call, uri)
                 upstream = await self._core.upstream(client, target.server)
-                await self._subscriptions.add(upstream, target.local, stream.name, stream.send, uri)
-            except (RpcError, UpstreamError, RemoteProtocolError) as error:
+            except (RpcError, UpstreamError) as error:
                 log.info("a subscription to %s is not honoured: %s", uri, error)
                 continue
-            honoured.append(uri)
+            by_upstream.setdefault(upstream, {})[uri] = target.local
+        taken = await asyncio.gather(*(self._subscribe_at(each, stream, uris) for each, uris in by_upstream.items()))
+        honoured = {uri for each in taken for uri in each}
+        return [uri for uri in wanted.resourceSubscriptions[:MAX_URIS] if uri in honoured]
+
+    async def _subscribe_at(self, upstream: Upstream, stream: _Stream, uris: dict[str, str]) -> list[str]:
+        """Those of one server, for which it has a limited time in all: the client waits for the acknowledgement."""
+        honoured: list[str] = []
+        try:
+            async with asyncio.timeout(SUBSCRIBE_SECONDS):
+                for uri, local in uris.items():
+                    try:
+                        await self._subscriptions.add(upstream, local, stream.name, stream.send, uri)
+                    except (RpcError, UpstreamError, RemoteProtocolError) as error:
+                        log.info("a subscription to %s is not honoured: %s", uri, error)
+                        continue
+                    honoured.append(uri)
+        except TimeoutError:
+            log.warning("%s: it did not answer all subscriptions in time", upstream.config.name)
         return honoured
 
     async def _servers_listening(self, client: Client) -> None:
