@@ -43,3 +43,38 @@ async def test_a_silent_server_keeps_no_others_subscription_from_being_acknowled
         await client.until(lambda: client.notices(ACKNOWLEDGED))
         taken = {"resourceSubscriptions": ["a+file:///y", "a+file:///x"]}
         assert client.notices(ACKNOWLEDGED)[0]["notifications"] == taken
+
+
+async def test_a_burst_of_changes_of_a_task_is_reported_once_more_and_in_order(tmp_path: Path) -> None:
+    settings: Json = {"tasks": "optional", "slow": {"tasks/get": "prompts/get"}, "prompts": [{"name": "p"}]}
+    async with stage(tmp_path, {"a": {"era": "legacy"} | settings}) as on:
+        client = on.modern(DECLARED)
+        task = await start_modern(client, hold=True)
+        client.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"]]}})
+        await client.until(lambda: client.notices(ACKNOWLEDGED))
+        status = {"taskId": "task-1", "status": "working", "createdAt": "x", "lastUpdatedAt": "x", "ttl": None}
+        for _ in range(20):
+            await client.call("a__notify", method="notifications/tasks/status", params=status)
+        await client.request("prompts/get", {"name": "a__p"})  # lets the first report be answered
+        await client.until(lambda: len(client.notices("notifications/tasks")) == 2)
+        await client.call("a__echo")
+        assert len(on.received("a", "tasks/get")) == 2
+
+
+@pytest.mark.parametrize("how", ["result", "cancelled"])
+async def test_after_a_gap_a_task_is_asked_after_once_its_changes_are_heard_again(tmp_path: Path, how: str) -> None:
+    async with stage(tmp_path, {"a": {"era": "modern", "tasks": "optional"}}) as on:
+        client = on.modern(DECLARED)
+        task = await start_modern(client, hold=True)
+        client.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"]]}})
+        await client.until(lambda: client.notices(ACKNOWLEDGED))
+        await client.call("a__unlisten", how=how)
+        await client.until(lambda: client.notices("notifications/tasks"))
+        asked = ("subscriptions/listen", "tasks/get")
+        sent = [each for each in on.journal("a") if each.get("method") in asked]
+        kinds = [
+            each["method"]
+            for each in sent
+            if each["method"] == "tasks/get" or "taskIds" in each["params"]["notifications"]
+        ]
+        assert kinds == ["subscriptions/listen", "subscriptions/listen", "tasks/get"]
