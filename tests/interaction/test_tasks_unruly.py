@@ -51,3 +51,25 @@ async def test_cancelling_a_task_ends_the_wait_for_its_result_at_once(tmp_path: 
         await client.request("tasks/cancel", {"taskId": task["taskId"]})
         with pytest.raises(RefusedError, match="cancelled"):
             await client.response(waiting)
+
+
+@pytest.mark.parametrize("error", [{}, {"code": "x"}, "broken", 5])
+async def test_the_error_of_a_task_reaches_clients_with_a_code_and_a_message(tmp_path: Path, error: object) -> None:
+    over: Json = {"taskId": "task-1", "status": "failed", "createdAt": "x", "lastUpdatedAt": "x", "ttlMs": None}
+    async with task_server(tmp_path, "stdio", **MODERN, broken={"tasks/get": over | {"error": error}}) as on:
+        with pytest.raises(RefusedError, match="-32603"):
+            await (await on.legacy()).request("tools/call", plain(hold=True))
+        client = on.modern(DECLARED)
+        task = await start_modern(client, hold=True)
+        got = (await client.request("tasks/get", {"taskId": task["taskId"]}))["error"]
+        assert (got["code"], type(got["message"])) == (-32603, str)
+
+
+async def test_a_task_that_fails_for_want_of_a_visit_becomes_a_round_with_the_link(tmp_path: Path) -> None:
+    page: Json = {"mode": "url", "url": "https://a.example/", "elicitationId": "1", "message": "go"}
+    error: Json = {"code": -32042, "message": "visit", "data": {"elicitations": [page]}}
+    async with task_server(tmp_path, "stdio", **LEGACY, **{"tasks": "required"}) as on:
+        client = on.modern({"elicitation": {"url": {}}})
+        result = await client.request("tools/call", plain(error=error))
+        (question,) = result["inputRequests"].values()
+        assert question["params"]["url"] == page["url"]

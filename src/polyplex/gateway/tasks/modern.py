@@ -22,7 +22,7 @@ from polyplex.gateway.tasks import talk
 from polyplex.gateway.tasks.live import Live, progress_params
 from polyplex.gateway.tasks.registry import Registry
 from polyplex.protocol.bridge import tasks as bridge
-from polyplex.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fields, encode_json, notification
+from polyplex.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fields, encode_json, mend_error, notification
 from polyplex.transports.exchange import Reply
 
 FIRST_SECONDS: Final = 0.1
@@ -209,8 +209,8 @@ def _reply_of(task: Fields, status: str) -> Reply:
     """What the call would have been answered with."""
     if status == "completed":
         return Reply(result=bytes(task.get("result", Raw(b"{}"))))
-    if status == "failed" and bytes(task.get("error", Raw(b"")))[:1] == b"{":
-        return Reply(error=bytes(task["error"]))
+    if status == "failed" and "error" in task:
+        return Reply(error=mend_error(task["error"]))
     said = task.get("statusMessage")
     text = msgspec.json.decode(said, type=str) if said is not None and bytes(said)[:1] == b'"' else ""
     return Reply.failure(INTERNAL_ERROR, f"the task was {status}" + (f": {text}" if text else ""))
