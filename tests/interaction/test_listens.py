@@ -78,3 +78,6 @@ async def test_after_a_gap_a_task_is_asked_after_once_its_changes_are_heard_agai
             if each["method"] == "tasks/get" or "taskIds" in each["params"]["notifications"]
         ]
         assert kinds == ["subscriptions/listen", "subscriptions/listen", "tasks/get"]
+        (told,) = client.notices("notifications/tasks")
+        assert "resultType" not in told
+        assert list(told["_meta"]) == ["io.modelcontextprotocol/subscriptionId"]

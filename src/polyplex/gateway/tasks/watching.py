@@ -149,7 +149,7 @@ class Watch:
         except (RpcError, UpstreamError, RemoteProtocolError) as error:
             log.info("the state of a watched task cannot be had: %s", error)
             return
-        self._send(notification(DETAILED, encode_json(task)))
+        self._send(_notice(task))
 
     # -- modern servers
     async def _watch_modern(self, upstream: Upstream, lives: list[Live]) -> list[str]:
@@ -162,9 +162,7 @@ class Watch:
 
     def _pass(self, live: Live, task: Fields) -> None:
         self._watching.registry.note(live, task)
-        meta = {key: value for key, value in _meta(task).items() if not key.startswith("io.modelcontextprotocol/")}
-        public = {key: value for key, value in self._watching.methods.public_task(task, live).items() if key != "_meta"}
-        self._send(notification(DETAILED, encode_json(public | ({"_meta": Raw(encode_json(meta))} if meta else {}))))
+        self._send(_notice(self._watching.methods.public_task(task, live)))
 
     def _missed(self, live: Live) -> None:
         self._report_soon(Subject(live.public, live, None))
@@ -263,6 +261,10 @@ class Watching:
             live.session.send(frame)
 
 
-def _meta(task: Fields) -> Fields:
+def _notice(task: Fields) -> bytes:
+    """A notification of a task with its public id, without what belongs to the message that it came in."""
     raw = task.get("_meta")
-    return decode_fields(raw) if raw is not None and bytes(raw)[:1] == b"{" else {}
+    given = decode_fields(raw) if raw is not None and bytes(raw)[:1] == b"{" else {}
+    meta = {key: value for key, value in given.items() if not key.startswith("io.modelcontextprotocol/")}
+    bare = {key: value for key, value in task.items() if key not in ("_meta", "resultType")}
+    return notification(DETAILED, encode_json(bare | ({"_meta": Raw(encode_json(meta))} if meta else {})))
