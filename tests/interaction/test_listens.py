@@ -81,3 +81,20 @@ async def test_after_a_gap_a_task_is_asked_after_once_its_changes_are_heard_agai
         (told,) = client.notices("notifications/tasks")
         assert "resultType" not in told
         assert list(told["_meta"]) == ["io.modelcontextprotocol/subscriptionId"]
+
+
+async def test_many_resources_are_one_stream_to_a_modern_server(tmp_path: Path) -> None:
+    resources = [{"uri": f"file:///{number}", "name": f"r{number}"} for number in range(40)]
+    only: Json = {"honours": [each["uri"] for each in resources[:30]]}
+    async with stage(tmp_path, {"a": {"era": "modern", "resources": resources} | only}) as on:
+        await on.up("a")
+        client = on.modern()
+        wanted = [f"a+{each['uri']}" for each in resources]
+        before = len(on.received("a", "subscriptions/listen"))
+        listening = client.send("subscriptions/listen", {"notifications": {"resourceSubscriptions": wanted}})
+        await client.until(lambda: client.notices(ACKNOWLEDGED))
+        assert client.notices(ACKNOWLEDGED)[0]["notifications"] == {"resourceSubscriptions": wanted[:30]}
+        assert len(on.received("a", "subscriptions/listen")) == before + 1
+        client.cancel(listening)
+        await eventually(lambda: len(on.received("a", "subscriptions/listen")) == before + 2)
+        assert "resourceSubscriptions" not in on.received("a", "subscriptions/listen")[-1]["params"]["notifications"]

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from polyplex.downstream.session import Call
-from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
+from polyplex.errors import RpcError, UpstreamError
 from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
 from polyplex.gateway.pipeline import read_target
@@ -147,19 +147,14 @@ class Listens:
 
     async def _subscribe_at(self, upstream: Upstream, stream: _Stream, uris: dict[str, str]) -> list[str]:
         """Those of one server, for which it has a limited time in all: the client waits for the acknowledgement."""
-        honoured: list[str] = []
         try:
             async with asyncio.timeout(SUBSCRIBE_SECONDS):
-                for uri, local in uris.items():
-                    try:
-                        await self._subscriptions.add(upstream, local, stream.name, stream.send, uri)
-                    except (RpcError, UpstreamError, RemoteProtocolError) as error:
-                        log.info("a subscription to %s is not honoured: %s", uri, error)
-                        continue
-                    honoured.append(uri)
+                await self._subscriptions.add_all(upstream, uris, stream.name, stream.send)
         except TimeoutError:
             log.warning("%s: it did not answer all subscriptions in time", upstream.config.name)
-        return honoured
+        except (RpcError, UpstreamError) as error:
+            log.info("%s: it takes no subscriptions: %s", upstream.config.name, error)
+        return [uri for uri, local in uris.items() if self._subscriptions.has(upstream, local, stream.name)]
 
     async def _servers_listening(self, client: Client) -> None:
         """Acknowledge only once the servers' own streams are open, so that no change falls between."""
