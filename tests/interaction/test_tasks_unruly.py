@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.interaction.stage import Json, RefusedError, eventually, stage
-from tests.interaction.tasks import ABLE, DECLARED, plain, start, start_modern, task_server
+from tests.interaction.tasks import ABLE, ACCEPTED, DECLARED, FORM, plain, start, start_modern, task_server
 
 MODERN: Json = {"era": "modern"}
 LEGACY: Json = {"era": "legacy"}
@@ -73,3 +73,26 @@ async def test_a_task_that_fails_for_want_of_a_visit_becomes_a_round_with_the_li
         result = await client.request("tools/call", plain(error=error))
         (question,) = result["inputRequests"].values()
         assert question["params"]["url"] == page["url"]
+
+
+async def test_what_was_answered_is_not_asked_by_the_next_wait(tmp_path: Path) -> None:
+    stale: Json = {
+        "taskId": "task-1",
+        "status": "input_required",
+        "createdAt": "x",
+        "lastUpdatedAt": "x",
+        "ttlMs": None,
+    }
+    stale |= {"inputRequests": {"who": FORM}, "pollIntervalMs": 20}
+    async with task_server(tmp_path, "stdio", **MODERN, broken={"tasks/get": stale}) as on:
+        client = await on.legacy(ABLE, create=lambda _: ACCEPTED)
+        identifier = (await start(client, hold=True))["taskId"]
+        first = client.send("tasks/result", {"taskId": identifier})
+        await eventually(lambda: on.received("a", "tasks/update"))
+        seen = len(on.received("a", "tasks/get"))
+        await eventually(lambda: len(on.received("a", "tasks/get")) > seen)  # the answer to the update has come
+        client.cancel(first)
+        client.send("tasks/result", {"taskId": identifier})
+        seen = len(on.received("a", "tasks/get"))
+        await eventually(lambda: len(on.received("a", "tasks/get")) > seen + 3)
+        assert len(client.asked("elicitation/create")) == 1
