@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from polyplex.downstream.session import Call
-from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
+from polyplex.errors import RpcError, UpstreamError
 from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
 from polyplex.gateway.pipeline import read_target
@@ -22,8 +22,10 @@ from polyplex.upstreams.upstream import Upstream
 
 log = logging.getLogger("polyplex.gateway")
 ACKNOWLEDGE_SECONDS: Final = 3.0
+SUBSCRIBE_SECONDS: Final = 30.0
 MAX_LISTENS: Final = 10_000
 MAX_URIS: Final = 1000
+MAX_EARLY: Final = 1000
 _FILTER_OF: Final = {
     "tools": "toolsListChanged",
     "prompts": "promptsListChanged",
@@ -54,13 +56,27 @@ class _Stream:
         self.wanted: set[str] = set()
         self.subscribed: list[tuple[Upstream, str]] = []
         self.ended = asyncio.Event()
+        self._early: dict[bytes, None] | None = {}
 
     @property
     def name(self) -> str:
         return f"listen:{id(self)}"
 
+    def acknowledge(self, honoured: dict[str, object]) -> None:
+        """Say what is honoured, the first message ("Subscriptions", "Acknowledgment"), then what came early."""
+        early, self._early = self._early or {}, None
+        self.send(notification("notifications/subscriptions/acknowledged", encode_json({"notifications": honoured})))
+        for frame in early:
+            self.send(frame)
+
     def send(self, frame: bytes) -> None:
-        """Send a ready notification with the subscription's id added."""
+        """Send a ready notification with the subscription's id added; it waits for the acknowledgement."""
+        if self._early is not None:
+            self._early.pop(frame, None)
+            self._early[frame] = None
+            if len(self._early) > MAX_EARLY:
+                del self._early[next(iter(self._early))]
+            return
         message = decode_fields(frame)
         params = decode_fields(message["params"]) if "params" in message else {}
         meta = decode_fields(params["_meta"]) if "_meta" in params else {}
@@ -98,10 +114,7 @@ class Listens:
                 acknowledged["resourceSubscriptions"] = uris
             if tasks:
                 acknowledged["taskIds"] = tasks
-            frame = notification(
-                "notifications/subscriptions/acknowledged", encode_json({"notifications": acknowledged})
-            )
-            stream.send(frame)
+            stream.acknowledge(acknowledged)
             stream.wanted = set(honoured)
             self._streams.add(stream)
             await stream.ended.wait()
@@ -119,17 +132,29 @@ class Listens:
 
     async def _subscribe(self, stream: _Stream, wanted: _Filter, client: Client) -> list[str]:
         """The URIs that a server takes a subscription for; others are left out of the acknowledgement."""
-        honoured: list[str] = []
+        by_upstream: dict[Upstream, dict[str, str]] = {}
         for uri in wanted.resourceSubscriptions[:MAX_URIS]:
             try:
                 target = read_target(self._core.view(client).routes, stream.call, uri)
                 upstream = await self._core.upstream(client, target.server)
-                await self._subscriptions.add(upstream, target.local, stream.name, stream.send, uri)
-            except (RpcError, UpstreamError, RemoteProtocolError) as error:
+            except (RpcError, UpstreamError) as error:
                 log.info("a subscription to %s is not honoured: %s", uri, error)
                 continue
-            honoured.append(uri)
-        return honoured
+            by_upstream.setdefault(upstream, {})[uri] = target.local
+        taken = await asyncio.gather(*(self._subscribe_at(each, stream, uris) for each, uris in by_upstream.items()))
+        honoured = {uri for each in taken for uri in each}
+        return [uri for uri in wanted.resourceSubscriptions[:MAX_URIS] if uri in honoured]
+
+    async def _subscribe_at(self, upstream: Upstream, stream: _Stream, uris: dict[str, str]) -> list[str]:
+        """Those of one server, for which it has a limited time in all: the client waits for the acknowledgement."""
+        try:
+            async with asyncio.timeout(SUBSCRIBE_SECONDS):
+                await self._subscriptions.add_all(upstream, uris, stream.name, stream.send)
+        except TimeoutError:
+            log.warning("%s: it did not answer all subscriptions in time", upstream.config.name)
+        except (RpcError, UpstreamError) as error:
+            log.info("%s: it takes no subscriptions: %s", upstream.config.name, error)
+        return [uri for uri, local in uris.items() if self._subscriptions.has(upstream, local, stream.name)]
 
     async def _servers_listening(self, client: Client) -> None:
         """Acknowledge only once the servers' own streams are open, so that no change falls between."""

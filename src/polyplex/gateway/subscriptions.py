@@ -69,6 +69,47 @@ class Subscriptions:
             finally:
                 upstream.watched = bool(subscribed.uris)
 
+    async def add_all(self, upstream: Upstream, uris: dict[str, str], subscriber: str, send: Send) -> None:
+        """Subscribe to many: the server's own URI by the subscriber's spelling. Afterwards `has` says which were taken.
+
+        A modern server is told of all at once, as each change of the set is a new stream that names every URI. Raises
+        `RpcError` or `UpstreamError` where it takes no such stream.
+        """
+        subscribed = self._by_upstream.setdefault(upstream, _Subscribed())
+        async with subscribed.lock:
+            new: set[str] = set()
+            for spelling, uri in uris.items():
+                if uri not in subscribed.uris and len(subscribed.uris) < MAX_URIS:
+                    subscribed.uris[uri] = {}
+                    new.add(uri)
+                if uri in subscribed.uris:
+                    subscribed.uris[uri][subscriber] = (send, spelling)
+            try:
+                await self._subscribe_new(upstream, subscribed, new)
+            finally:
+                for uri in new:  # those that were taken are not in it any more
+                    del subscribed.uris[uri]
+                upstream.watched = bool(subscribed.uris)
+
+    async def _subscribe_new(self, upstream: Upstream, subscribed: _Subscribed, new: set[str]) -> None:
+        connection = subscribed.connection = await upstream.ready()
+        if connection.peer is not None and connection.peer.era is Era.MODERN:
+            if new:
+                new -= await upstream.listening.watch(subscribed.uris)
+            return
+        for uri in list(new):
+            try:
+                await self._change(upstream, subscribed, "resources/subscribe", uri)
+            except (RpcError, UpstreamError) as error:
+                log.info("%s: it takes no subscription to %s: %s", upstream.config.name, uri, error)
+                continue
+            new.discard(uri)
+
+    def has(self, upstream: Upstream, uri: str, subscriber: str) -> bool:
+        """Whether a subscription to a server's own URI stands."""
+        subscribed = self._by_upstream.get(upstream)
+        return subscribed is not None and subscriber in subscribed.uris.get(uri, {})
+
     async def remove(self, upstream: Upstream, uri: str, subscriber: str) -> None:
         """Take a subscription back; the server is told when it was the last one for the URI."""
         subscribed = self._by_upstream.get(upstream)
@@ -84,14 +125,25 @@ class Subscriptions:
     def drop(self, subscriber: str) -> None:
         """Take back everything of one subscriber, in the background."""
         for upstream, subscribed in list(self._by_upstream.items()):
-            for uri in [uri for uri, senders in subscribed.uris.items() if subscriber in senders]:
-                self._background.start(self._remove_quietly(upstream, uri, subscriber))
+            uris = [uri for uri, senders in subscribed.uris.items() if subscriber in senders]
+            if uris:
+                self._background.start(self._remove_all(upstream, subscribed, uris, subscriber))
 
-    async def _remove_quietly(self, upstream: Upstream, uri: str, subscriber: str) -> None:
-        try:
-            await self.remove(upstream, uri, subscriber)
-        except (RpcError, UpstreamError) as error:
-            log.info("%s: unsubscribing failed: %s", upstream.config.name, error)
+    async def _remove_all(self, upstream: Upstream, subscribed: _Subscribed, uris: list[str], subscriber: str) -> None:
+        """All are taken out first, so that a modern server's stream changes once."""
+        async with subscribed.lock:
+            gone: list[str] = []
+            for uri in uris:
+                senders = subscribed.uris.get(uri, {})
+                if senders.pop(subscriber, None) is not None and not senders:
+                    del subscribed.uris[uri]
+                    gone.append(uri)
+            upstream.watched = bool(subscribed.uris)
+            for uri in gone:
+                try:
+                    await self._change(upstream, subscribed, "resources/unsubscribe", uri)
+                except (RpcError, UpstreamError) as error:
+                    log.info("%s: unsubscribing failed: %s", upstream.config.name, error)
 
     # -- towards the server
     async def _change(self, upstream: Upstream, subscribed: _Subscribed, method: str, uri: str) -> None:

@@ -101,7 +101,7 @@ class TaskCalls:
             self._registry.lives.track(outgoing.identifier, outgoing.token, live)
         if mode is Mode.GIVE:
             return Reply(result=_given(made, live, era, client.binding.era))
-        return await self._wait(call, client, live)
+        return await self._wait(call, client, live, target, fields)
 
     def _at_once(
         self, mode: Mode, call: Call, client: Client, upstream: Upstream, result: bytes, fields: Fields
@@ -119,24 +119,23 @@ class TaskCalls:
         live.session = call.session if client.binding.era is Era.LEGACY else None
         return live
 
-    async def _wait(self, call: Call, client: Client, live: Live) -> Reply:
+    async def _wait(self, call: Call, client: Client, live: Live, target: Target, fields: Fields) -> Reply:
         """The outcome of a task that the client knows nothing of; it is cancelled where the client gives up."""
         live.waiting.append(call)
-        era = talk.era_of(live.upstream)
+        era, limit = talk.era_of(live.upstream), live.upstream.config.options.max_timeout_seconds
+        servers = self._modern if era is Era.MODERN else self._legacy
         try:
-            if era is Era.MODERN:
-                reply = await self._modern.outcome(call, client, live)
-            else:
-                limit = live.upstream.config.options.max_timeout_seconds
-                reply = await self._legacy.outcome(call, client, live, limit)
+            reply = await servers.outcome(call, client, live, limit)
         except (asyncio.CancelledError, RpcError, UpstreamError):
             self._endings.start(self._give_up(call, client, live))
             raise
         finally:
             live.waiting.remove(call)
         self._registry.forget(live)
+        if reply.result is None and client.binding.era is Era.MODERN:
+            return await pipeline.failed(self._core, call, client, live.upstream, target, reply, fields)
         if reply.result is None:
-            return pipeline.refused(call, reply.error or talk.NO_ANSWER, era, {})
+            return pipeline.refused(call, reply.error or talk.NO_ANSWER, era, fields)
         result = reply.result
         if bridge.RELATED_MARK in result:
             result = encode_json(bridge.with_related(decode_fields(result), None))

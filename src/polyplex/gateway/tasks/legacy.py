@@ -105,7 +105,7 @@ class LegacyTasks:
     async def _with_outcome(self, call: Call, client: Client, live: Live, flat: Fields) -> Fields:
         if bridge.status(flat) == "cancelled":
             return flat
-        reply = await self.outcome(call, client, live)
+        reply = await self.outcome(call, client, live, live.upstream.config.options.timeout_seconds)
         if reply.result is None:
             error = errors.error_for("tools/call", reply.error or talk.NO_ANSWER, Era.LEGACY, LATEST_MODERN)
             return bridge.finished(flat, None, error)

@@ -21,6 +21,7 @@ from polyplex.store.tasks import KnownTask
 from polyplex.upstreams.upstream import Upstream
 
 PAGE_TASKS: Final = 50
+MAX_EMPTY: Final = 16
 METHOD: Final = "tasks/list"
 _decode_tasks = msgspec.json.Decoder(list[Raw]).decode
 
@@ -45,14 +46,19 @@ class TaskList:
         self._methods = methods
 
     async def page(self, call: Call, client: Client) -> bytes:
-        """A page: the first that has a task on it. Raises `RpcError` -32602 for a cursor that is not ours."""
+        """A page: the first that has a task on it, or an empty one after many without. Raises `RpcError` -32602.
+
+        A server may give empty pages without end; the client decides how long to follow them.
+        """
         raw = talk.fields_of(call).get("cursor", Raw(b"null"))
         servers = self._listing(client)
         place: _Place | None = _Place(next(iter(servers), ""))
         if bytes(raw) != b"null":
             place = _decode_place(cursors.unseal(METHOD, decode_text(raw))[0])
         tasks: list[bytes] = []
-        while place is not None and not tasks:
+        for _ in range(MAX_EMPTY + len(servers)):
+            if place is None or tasks:
+                break
             if place.server:
                 tasks, place = await self._of_server(call, client, servers, place)
             else:

@@ -33,8 +33,8 @@ class Live:
     """
 
     __slots__ = (
-        "arrived", "asks", "caller", "cancelled", "changed", "claimed", "identifier", "local", "noted", "public",
-        "pump", "quiet", "session", "token", "upstream", "waiting",
+        "answered", "arrived", "asks", "caller", "cancelled", "changed", "claimed", "identifier", "local", "noted",
+        "public", "pump", "quiet", "session", "token", "upstream", "waiting",
     )  # fmt: skip
 
     def __init__(self, upstream: Upstream, local: str, public: str, caller: str) -> None:
@@ -49,6 +49,7 @@ class Live:
         self.waiting: list[Call] = []
         self.asks: dict[str, HeldAsk] = {}
         self.claimed: set[str] = set()
+        self.answered: set[str] = set()
         self.identifier: bytes | None = None
         self.token: bytes | None = None
         self.pump: asyncio.Task[None] | None = None

@@ -19,7 +19,7 @@ from polyplex.gateway.tasks.registry import Registry, core_of, iso_now
 from polyplex.mux.rewrite import rewrite_result
 from polyplex.protocol.bridge import questions, results
 from polyplex.protocol.bridge import tasks as bridge
-from polyplex.protocol.jsonrpc import INVALID_PARAMS, Fields, decode_fields, encode_json
+from polyplex.protocol.jsonrpc import INVALID_PARAMS, Fields, decode_fields, encode_json, mend_error
 from polyplex.protocol.revisions import Era
 from polyplex.store.tasks import KnownTask
 from polyplex.transports.exchange import Reply
@@ -173,10 +173,12 @@ class TaskMethods:
         return self.public_task(await self._modern.get(call, client, live), live)
 
     def public_task(self, task: Fields, live: Live) -> Fields:
-        """A modern server's task under its public id, with public URIs in its result."""
+        """A modern server's task under its public id, with public URIs in its result and an error that is one."""
         result = task.get("result")
         if result is not None and bytes(result)[:1] == b"{":
             task["result"] = Raw(rewrite_result("tools/call", bytes(result), live.upstream.naming))
+        if "error" in task:
+            task["error"] = Raw(mend_error(task["error"]))
         return bridge.renamed(task, live.public)
 
 

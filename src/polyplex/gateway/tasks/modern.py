@@ -1,6 +1,7 @@
 """Tasks of modern servers (the extension `io.modelcontextprotocol/tasks`): polled, and answered by `tasks/update`."""
 
 import asyncio
+import math
 from typing import Final
 
 import msgspec
@@ -21,7 +22,7 @@ from polyplex.gateway.tasks import talk
 from polyplex.gateway.tasks.live import Live, progress_params
 from polyplex.gateway.tasks.registry import Registry
 from polyplex.protocol.bridge import tasks as bridge
-from polyplex.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fields, encode_json, notification
+from polyplex.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fields, encode_json, mend_error, notification
 from polyplex.transports.exchange import Reply
 
 FIRST_SECONDS: Final = 0.1
@@ -64,15 +65,24 @@ class ModernTasks:
         return await talk.ask(call, client, live.upstream, "tasks/cancel", live.local)
 
     # -- for clients that wait
-    async def outcome(self, call: Call, client: Client, live: Live) -> Reply:
-        """Poll to the end, while the client is asked what the server wants to know. Raises `RpcError`."""
-        return await _Wait(self, call, client, live).outcome()
+    async def outcome(self, call: Call, client: Client, live: Live, seconds: float = 0) -> Reply:
+        """Poll to the end, while the client is asked what the server wants to know. Raises `RpcError`.
+
+        Not for longer than `seconds` (0 for without limit), the time in which the client is asked not counted; raises
+        `UpstreamTimeout` then.
+        """
+        wait = _Wait(self, call, client, live, seconds or math.inf)
+        live.changed.add(wait.wake)
+        try:
+            return await wait.outcome()
+        finally:
+            live.changed.discard(wait.wake)
 
 
 class _Wait:
     """One client's wait for the end of a task."""
 
-    def __init__(self, tasks: ModernTasks, call: Call, client: Client, live: Live) -> None:
+    def __init__(self, tasks: ModernTasks, call: Call, client: Client, live: Live, seconds: float) -> None:
         self._tasks = tasks
         self._call = call
         self._client = client
@@ -81,10 +91,15 @@ class _Wait:
         self._failures = 0
         self._lost: UpstreamError | None = None
         self._asking: dict[str, asyncio.Task[bytes]] = {}
-        self._answered: set[str] = set()
         self._questions: dict[str, rounds.Question] = {}
         self._said: tuple[str, bytes] | None = None
         self._steps = 0
+        self._left = seconds
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        """Something about the task is different: look at once."""
+        self._woken.set()
 
     async def outcome(self) -> Reply:
         """Poll until the task is over."""
@@ -147,7 +162,7 @@ class _Wait:
             self._live.claimed.discard(key)
             self._asking.pop(key).cancel()
         for key, question in questions.items():
-            if key in self._answered or key in self._live.claimed:
+            if key in self._live.answered or key in self._live.claimed:
                 continue
             question = self._questions[key] = rounds.as_legacy(question)
             rounds.check(self._client, question)
@@ -157,10 +172,7 @@ class _Wait:
 
     async def _rest(self) -> None:
         """Wait for the next poll, or for an answer of the client, which is passed on at once."""
-        if not self._asking:
-            await asyncio.sleep(self._pause)
-            return
-        await asyncio.wait(self._asking.values(), timeout=self._pause, return_when=asyncio.FIRST_COMPLETED)
+        await self._pass_time()
         answers = {key: asking for key, asking in self._asking.items() if asking.done()}
         if not answers:
             return
@@ -169,19 +181,36 @@ class _Wait:
         try:
             given = {key: Raw(asking.result()) for key, asking in answers.items()}
             await self._tasks.update(self._call, self._client, self._live, given)
+            self._live.answered.update(answers)
             rounds.complete(self._call, rounds.visited({key: self._questions[key] for key in given}, given))
         finally:
             self._live.claimed.difference_update(answers)
-        self._answered.update(answers)
         self._pause = FIRST_SECONDS
+
+    async def _pass_time(self) -> None:
+        """Until the next poll, an answer, or a change. Raises `UpstreamTimeout` where the server has had its time."""
+        if self._left <= 0 and not self._asking:
+            raise UpstreamTimeout(self._live.upstream.config.name, "the task of the call took too long")
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        woken = loop.create_task(self._woken.wait())
+        try:
+            await asyncio.wait(
+                (*self._asking.values(), woken), timeout=self._pause, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            woken.cancel()
+        self._woken.clear()
+        if not self._asking:
+            self._left -= loop.time() - began
 
 
 def _reply_of(task: Fields, status: str) -> Reply:
     """What the call would have been answered with."""
     if status == "completed":
         return Reply(result=bytes(task.get("result", Raw(b"{}"))))
-    if status == "failed" and bytes(task.get("error", Raw(b"")))[:1] == b"{":
-        return Reply(error=bytes(task["error"]))
+    if status == "failed" and "error" in task:
+        return Reply(error=mend_error(task["error"]))
     said = task.get("statusMessage")
     text = msgspec.json.decode(said, type=str) if said is not None and bytes(said)[:1] == b'"' else ""
     return Reply.failure(INTERNAL_ERROR, f"the task was {status}" + (f": {text}" if text else ""))

@@ -165,6 +165,7 @@ class Registry:
         raw = encode_json(cancelled)
         live.cancelled = True
         self._attempt(lambda store: store.cancel(live.public, raw), None)
+        live.tell()
         return cancelled
 
     # -- results that polyplex holds

@@ -37,12 +37,19 @@ ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 class ServerStream:
     """Our `subscriptions/listen` with a modern server for some of its tasks; the context of that exchange."""
 
-    def __init__(self, upstream: Upstream, lives: list[Live], send: Callable[[Live, Fields], None]) -> None:
+    def __init__(
+        self,
+        upstream: Upstream,
+        lives: list[Live],
+        send: Callable[[Live, Fields], None],
+        missed: Callable[[Live], None],
+    ) -> None:
         self.upstream = upstream
         self.lives = {live.local: live for live in lives}
         self.honoured: set[str] = set()
         self.settled = asyncio.Event()
         self._send = send
+        self._missed = missed
 
     def notified(self, method: str, params: bytes | None) -> None:
         """Something came on the stream."""
@@ -50,14 +57,22 @@ class ServerStream:
             fields = decode_fields(params or b"{}")
             if method == ACKNOWLEDGED:
                 taken = decode_fields(fields.get("notifications", Raw(b"{}"))).get("taskIds", Raw(b"[]"))
-                self.honoured = set(msgspec.json.decode(taken, type=list[str]))
-                self.settled.set()
+                self._acknowledged(set(msgspec.json.decode(taken, type=list[str])))
             elif method == DETAILED:
                 live = self.lives.get(bridge.local_id(fields))
                 if live is not None:
                     self._send(live, fields)
         except (RemoteProtocolError, msgspec.DecodeError) as error:
             log.info("%s: its %s is not usable: %s", self.upstream.config.name, method, error)
+
+    def _acknowledged(self, honoured: set[str]) -> None:
+        """After a gap anything may have happened: only from now on nothing can be missed any more."""
+        again = self.settled.is_set()
+        self.honoured = honoured
+        self.settled.set()
+        if again:
+            for live in self.lives.values():
+                self._missed(live)
 
 
 class Watch:
@@ -70,6 +85,7 @@ class Watch:
         self._send = send
         self._background = Background()
         self._lives: list[tuple[Live, Callable[[], None]]] = []
+        self._due: dict[str, bool] = {}
 
     async def open(self, identifiers: list[str]) -> list[str]:
         """Begin to watch; the ids that are honoured."""
@@ -106,10 +122,25 @@ class Watch:
             return
 
         def changed() -> None:
-            self._background.start(self._report(subject))
+            self._report_soon(subject)
 
         live.changed.add(changed)
         self._lives.append((live, changed))
+
+    def _report_soon(self, subject: Subject) -> None:
+        """One report of a task at a time, so that none overtakes another; what changes meanwhile makes one more."""
+        under_way = subject.public in self._due
+        self._due[subject.public] = under_way
+        if not under_way:
+            self._background.start(self._report_until_still(subject))
+
+    async def _report_until_still(self, subject: Subject) -> None:
+        again = True
+        while again:
+            self._due[subject.public] = False
+            await self._report(subject)
+            again = self._due[subject.public]
+        del self._due[subject.public]
 
     async def _report(self, subject: Subject) -> None:
         """Send the whole task, as `tasks/get` would give it."""
@@ -118,11 +149,11 @@ class Watch:
         except (RpcError, UpstreamError, RemoteProtocolError) as error:
             log.info("the state of a watched task cannot be had: %s", error)
             return
-        self._send(notification(DETAILED, encode_json(task)))
+        self._send(_notice(task))
 
     # -- modern servers
     async def _watch_modern(self, upstream: Upstream, lives: list[Live]) -> list[str]:
-        stream = ServerStream(upstream, lives, self._pass)
+        stream = ServerStream(upstream, lives, self._pass, self._missed)
         self._background.start(self._keep(stream))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
@@ -131,9 +162,10 @@ class Watch:
 
     def _pass(self, live: Live, task: Fields) -> None:
         self._watching.registry.note(live, task)
-        meta = {key: value for key, value in _meta(task).items() if not key.startswith("io.modelcontextprotocol/")}
-        public = {key: value for key, value in self._watching.methods.public_task(task, live).items() if key != "_meta"}
-        self._send(notification(DETAILED, encode_json(public | ({"_meta": Raw(encode_json(meta))} if meta else {}))))
+        self._send(_notice(self._watching.methods.public_task(task, live)))
+
+    def _missed(self, live: Live) -> None:
+        self._report_soon(Subject(live.public, live, None))
 
     async def _keep(self, stream: ServerStream) -> None:
         """Keep the server's stream open for as long as the client's is; after a gap, say how things stand."""
@@ -148,8 +180,6 @@ class Watch:
                 return
             await asyncio.sleep(delay)
             delay = min(delay * 2, LONGEST_DELAY)
-            for live in stream.lives.values():
-                await self._report(Subject(live.public, live, None))
 
     async def _listen(self, stream: ServerStream) -> None:
         members: Fields = {"notifications": Raw(encode_json({"taskIds": list(stream.lives)}))}
@@ -231,6 +261,10 @@ class Watching:
             live.session.send(frame)
 
 
-def _meta(task: Fields) -> Fields:
+def _notice(task: Fields) -> bytes:
+    """A notification of a task with its public id, without what belongs to the message that it came in."""
     raw = task.get("_meta")
-    return decode_fields(raw) if raw is not None and bytes(raw)[:1] == b"{" else {}
+    given = decode_fields(raw) if raw is not None and bytes(raw)[:1] == b"{" else {}
+    meta = {key: value for key, value in given.items() if not key.startswith("io.modelcontextprotocol/")}
+    bare = {key: value for key, value in task.items() if key not in ("_meta", "resultType")}
+    return notification(DETAILED, encode_json(bare | ({"_meta": Raw(encode_json(meta))} if meta else {})))
