@@ -107,6 +107,17 @@ async def test_answers_that_are_missing_are_asked_for_again(tmp_path: Path) -> N
         ]
 
 
+async def test_an_answer_counts_with_the_state_of_an_earlier_round_as_well(tmp_path: Path) -> None:
+    async with legacy_server(tmp_path) as on:
+        client = on.modern(ABLE)
+        params = asking("elicitation/create", "roots/list")
+        first = await first_round(client, params)
+        form, roots = first["inputRequests"]
+        await client.request("tools/call", retry(params, first, {form: ACCEPTED}))
+        final = await client.request("tools/call", retry(params, first, {form: {"action": "cancel"}, roots: ROOTS}))
+        assert value(final) == {"runs": 1, "told": [[ACCEPTED, ROOTS]]}, "what was answered stays so"
+
+
 async def test_retries_that_repeat_or_race_get_the_same_and_nothing_runs_twice(tmp_path: Path) -> None:
     async with legacy_server(tmp_path) as on:
         client = on.modern(ABLE)

@@ -222,9 +222,9 @@ class Parking:
                 raise RpcError(INTERNAL_ERROR, self._lost(state))
             self.outcomes.keep(state.call, outcome, KEEP_SECONDS)
             return outcome
-        if state.round < parked.round and not parked.waiters:
-            return Reply(result=self._round(parked))  # a round that was answered before: what is open now
         answers = given_answers(fields)
+        if state.round < parked.round and not parked.waiters and not answers.keys() & parked.questions.keys():
+            return Reply(result=self._round(parked))  # a round that was answered before: what is open now
         self._take_over(parked, call, client)
         if self._answer(parked, answers) or parked.questions:
             self._flush_soon(parked)
