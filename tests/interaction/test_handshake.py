@@ -149,7 +149,7 @@ async def test_what_an_earlier_run_has_learned_does_not_decide_which_session_ser
 
 @pytest.mark.parametrize("server", ["legacy", "modern"])
 async def test_experimental_capabilities_reach_the_other_side(tmp_path: Path, server: str) -> None:
-    experimental: Json = {"example.com/x": {"n": [1, None]}}
+    experimental: Json = {"example.com/x": {"n": [1, "x"]}}
     capabilities: Json = {"tools": {}, "experimental": experimental, "extensions": {"example.com/y": {}}}
     async with stage(tmp_path, {"a": {"era": server, "capabilities": capabilities}}) as on:
         await on.up("a")
