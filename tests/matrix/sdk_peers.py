@@ -58,7 +58,7 @@ async def sdk_server(folder: Path, revision: str, transport: str, python: Path) 
         yield Server(revision, transport, {"type": transport, "url": f"http://127.0.0.1:{port}/{path}"}, record)
     finally:
         if process.returncode is None:
-            process.terminate()
+            process.kill()  # the old ones wait for ever for event streams to end
         await process.wait()
 
 
