@@ -37,7 +37,7 @@ async def test_each_set_of_capabilities_has_a_session_that_declares_it(tmp_path:
 
 async def test_clients_of_one_capability_set_share_and_what_is_no_bridge_is_not_declared(tmp_path: Path) -> None:
     async with stage(tmp_path, {"a": {"era": "legacy"}}) as on:
-        for extra in ({}, {"extensions": {"x/y": {}}}, {"experimental": {"z": {}}}, {"vendor": {}}):
+        for extra in ({}, {"extensions": {"x/y": {}}}, {"vendor": {}}):
             await on.modern({"sampling": {}} | extra).value("a__pid")
         declared = [message["params"]["capabilities"] for message in on.received("a", "initialize")]
         assert sorted(map(str, declared)) == ["{'sampling': {}}", "{}"]

@@ -85,7 +85,8 @@ class Front:
 
     def configure(self) -> None:
         """Write the configuration."""
-        options: Json = {"state": f"sqlite:{self.folder / 'state.db'}"}
+        # A client that lists once and never again is to see the tools of a server that is slow to start.
+        options: Json = {"state": f"sqlite:{self.folder / 'state.db'}", "firstListWaitSeconds": 30}
         config = {"mcpServers": {"peer": self.server.entry}, "polyplex": options}
         self.config.write_text(json.dumps(config))
 
