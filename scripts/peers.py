@@ -28,7 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "tests" / "peers"
-CACHE = ROOT / ".cache" / "peers"
+CACHE = (ROOT / ".cache" / "peers").resolve()  # several checkouts may share one
 OLDEST_NODE = (22, 19)
 
 PYTHON_SERVERS = {
