@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import msgspec
+
 from tests.interaction.parked import ABLE, FORM, asking, finished, first_round, refusal, retry
 from tests.interaction.scripted_http import scripted_http
 from tests.interaction.stage import Json, eventually, stage, value
@@ -46,10 +48,10 @@ async def test_a_state_tells_nothing_and_serves_nobody_else(tmp_path: Path) -> N
         params = asking("elicitation/create", secret="to be or not to be")
         questions = await first_round(client, params)
         assert "secret" not in questions["requestState"] and "asks" not in questions["requestState"]
-        for caller in on.gateway.core.parking._parked.values():
-            caller.caller = "somebody else"
-        other = asking("roots/list")
-        assert (await refusal(client, retry(other, questions))).code == -32602
+        for each in on.gateway.core.modern.all():
+            each.binding = msgspec.structs.replace(each.binding, caller="somebody else")
+        error = await refusal(client, retry(params, questions))
+        assert error.code == -32602 and "given to somebody else" in error.message
 
 
 async def test_a_log_message_that_belongs_to_no_call_reaches_no_modern_client(tmp_path: Path) -> None:

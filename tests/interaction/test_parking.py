@@ -180,10 +180,6 @@ async def test_the_stream_may_close_after_the_questions_but_not_before_and_not_d
         client.cancel(identifier)
         assert value(await client.request("tools/call", retry(params, result)))["runs"] == 1
         assert len(on.received("a", "notifications/cancelled")) == 1
-        params = asking("elicitation/create", "roots/list", rounds=2)
-        result = await first_round(client, params)
-        again = client.send("tools/call", retry(params, await client.request("tools/call", retry(params, result))))
-        await client.response(again)
 
 
 async def test_a_retry_whose_stream_closes_cancels_the_call(tmp_path: Path) -> None:
