@@ -182,7 +182,8 @@ class Listening:
         stream.changed.clear()
         loop = asyncio.get_running_loop()
         for older in [each for each in self._streams if each is not stream]:
-            self._timers.add(loop.call_later(OVERLAP_SECONDS, self._retire, connection, older))
+            timer = loop.call_later(OVERLAP_SECONDS, self._retire, connection, older)
+            self._timers = {each for each in self._timers if each.when() > loop.time()} | {timer}
         self.ready.set()
         self._tell(stream.honoured & self._uris)
         return True
