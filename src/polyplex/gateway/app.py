@@ -4,13 +4,13 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from polyplex.config import Config
+from polyplex.config import Config, state_database
 from polyplex.downstream.session import Call, Session
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
 from polyplex.gateway import pipeline
 from polyplex.gateway.asks import Asks
 from polyplex.gateway.client import Client, call_of, legacy_client
-from polyplex.gateway.core import Core, database_file
+from polyplex.gateway.core import Core
 from polyplex.gateway.listens import Listens
 from polyplex.gateway.local import Local
 from polyplex.gateway.metrics import Metrics
@@ -36,7 +36,7 @@ class Gateway:
     def __init__(self, config: Config) -> None:
         self.core = Core(config, self)
         self.subscriptions = Subscriptions()
-        self.tasks = Tasks(self.core, database_file(config), lambda: self.core.parking.states.ring)
+        self.tasks = Tasks(self.core, state_database(config.options.state), lambda: self.core.parking.states.ring)
         self.core.tasks = self.tasks.calls
         self.listens = Listens(self.core, self.subscriptions, self.tasks)
         self.asks = Asks(self.core, self.tasks)

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Final, Protocol
 
-from polyplex.config import Config, state_dir
+from polyplex.config import Config, state_database
 from polyplex.downstream.session import Call
 from polyplex.gateway.client import Client, call_of, info
 from polyplex.gateway.levels import Levels
@@ -45,7 +45,7 @@ class TaskCalls(Protocol):
 
 
 class Core:
-    """State without behaviour of its own, but for finding things."""
+    """The shared state, and which session with a server a call goes through."""
 
     def __init__(self, config: Config, events: Events) -> None:
         self.config = config
@@ -161,18 +161,7 @@ def calls_on(upstream: Upstream) -> list[Call]:
 
 def state_folder(config: Config) -> Path:
     """Where state is kept: beside the state database."""
-    state = config.options.state
-    if state is not None and state.startswith("sqlite:"):
-        return Path(state.removeprefix("sqlite:")).parent
-    return state_dir()
-
-
-def database_file(config: Config) -> Path:
-    """The state database, where it is a file; other kinds have one beside them for what is one process's own."""
-    state = config.options.state
-    if state is not None and state.startswith("sqlite:"):
-        return Path(state.removeprefix("sqlite:"))
-    return state_dir() / "state.db"
+    return state_database(config.options.state).parent
 
 
 def key_ring(config: Config) -> KeyRing:

@@ -20,7 +20,7 @@ from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.gateway.client import Client
 from polyplex.gateway.outcomes import Outcomes
 from polyplex.gateway.states import State, States
-from polyplex.protocol.bridge import questions
+from polyplex.protocol.bridge import asks, questions
 from polyplex.protocol.bridge.requests import read_meta
 from polyplex.protocol.jsonrpc import (
     INTERNAL_ERROR,
@@ -30,10 +30,9 @@ from polyplex.protocol.jsonrpc import (
     Fields,
     decode_fields,
     decode_params,
-    decode_text,
     encode_json,
 )
-from polyplex.protocol.revisions import ASK_METHODS, INPUT_METHODS
+from polyplex.protocol.revisions import ASK_METHODS, INPUT_METHODS, LATEST_MODERN
 from polyplex.transports.background import Background
 from polyplex.transports.exchange import Exchange, Reply
 from polyplex.upstreams.connection import Asking
@@ -335,13 +334,10 @@ class Parking:
         return len(self._by_call)
 
 
-def input_required(asked: dict[str, bytes], state: str | None) -> bytes:
+def input_required(asked: dict[str, bytes], state: str) -> bytes:
     """The result that asks a modern client."""
-    result: dict[str, object] = {"resultType": "input_required"}
-    result["inputRequests"] = {key: Raw(raw) for key, raw in asked.items()}
-    if state is not None:
-        result["requestState"] = state
-    return encode_json(result)
+    requests = {key: Raw(raw) for key, raw in asked.items()}
+    return encode_json({"resultType": "input_required", "inputRequests": requests, "requestState": state})
 
 
 def given_answers(fields: Fields) -> Fields:
@@ -362,10 +358,7 @@ def require(capabilities: Fields, method: str, params: bytes | None) -> None:
     capability = ASK_METHODS[method]
     if capability not in capabilities:
         raise RpcError(METHOD_NOT_FOUND, f"the client does not support {capability}")
-    if method == "elicitation/create" and params is not None and b'"url"' in params:
-        mode = decode_fields(params).get("mode")
-        if mode is not None and decode_text(mode) == "url" and "url" not in decode_fields(capabilities[capability]):
-            raise RpcError(INVALID_PARAMS, "the client does not support elicitation by URL")
+    asks.check(method, params, capabilities, LATEST_MODERN)
 
 
 def _fields(call: Call) -> Fields:

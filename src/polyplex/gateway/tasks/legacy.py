@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Raw
 
 from polyplex.downstream.session import Call
-from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError, UpstreamLost, UpstreamUnavailable
+from polyplex.errors import RemoteProtocolError, UpstreamError, UpstreamLost, UpstreamUnavailable
 from polyplex.gateway.client import Client
 from polyplex.gateway.tasks import talk
 from polyplex.gateway.tasks.live import Live
@@ -39,21 +39,7 @@ class LegacyTasks:
 
     async def get(self, call: Call, client: Client, live: Live) -> Fields:
         """The task as its server sees it. Raises `RpcError` or `UpstreamError`."""
-        try:
-            task = await talk.ask(call, client, live.upstream, "tasks/get", live.local)
-        except RpcError as error:
-            if error.code == INVALID_PARAMS:
-                self._registry.forget(live)
-            raise
-        return self._noted(live, task, "tasks/get")
-
-    def _noted(self, live: Live, task: Fields, method: str) -> Fields:
-        try:
-            bridge.status(task)
-        except RemoteProtocolError as error:
-            raise talk.unusable(live.upstream, method, error) from None
-        self._registry.note(live, task)
-        return task
+        return await talk.get(self._registry, call, client, live)
 
     async def outcome(self, call: Call, client: Client, live: Live, seconds: float = 0) -> Reply:
         """The reply to `tasks/result`, once the task is over.
@@ -81,7 +67,7 @@ class LegacyTasks:
     async def cancel(self, call: Call, client: Client, live: Live) -> Fields:
         """Cancel it; the task as its server sees it then. Raises `RpcError`."""
         task = await talk.ask(call, client, live.upstream, "tasks/cancel", live.local)
-        return self._noted(live, task, "tasks/cancel")
+        return talk.noted(self._registry, live, task, "tasks/cancel")
 
     # -- for modern clients
     async def detailed(self, call: Call, client: Client, live: Live) -> Fields:

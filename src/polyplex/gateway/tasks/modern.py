@@ -9,7 +9,6 @@ from msgspec import Raw
 
 from polyplex.downstream.session import Call
 from polyplex.errors import (
-    RemoteProtocolError,
     RpcError,
     UpstreamError,
     UpstreamLost,
@@ -42,18 +41,7 @@ class ModernTasks:
 
     async def get(self, call: Call, client: Client, live: Live) -> Fields:
         """The task as its server sees it, with its own id. Raises `RpcError` or `UpstreamError`."""
-        try:
-            task = await talk.ask(call, client, live.upstream, "tasks/get", live.local)
-        except RpcError as error:
-            if error.code == INVALID_PARAMS:
-                self._registry.forget(live)
-            raise
-        try:
-            bridge.status(task)
-        except RemoteProtocolError as error:
-            raise talk.unusable(live.upstream, "tasks/get", error) from None
-        self._registry.note(live, task)
-        return task
+        return await talk.get(self._registry, call, client, live)
 
     async def update(self, call: Call, client: Client, live: Live, answers: Fields) -> Fields:
         """Answer questions of a task. Raises `RpcError`."""

@@ -9,6 +9,8 @@ from polyplex.downstream.calls import gathered
 from polyplex.downstream.session import Call
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError, UpstreamLost
 from polyplex.gateway.client import Client
+from polyplex.gateway.tasks.live import Live
+from polyplex.gateway.tasks.registry import Registry
 from polyplex.protocol import envelope
 from polyplex.protocol.bridge import errors, requests
 from polyplex.protocol.bridge import tasks as bridge
@@ -98,6 +100,27 @@ async def ask(call: Call, client: Client, upstream: Upstream, method: str, local
     named: Fields = {"taskId": Raw(encode_json(local)), **members}
     reply = await carry(upstream, prepare(call, client, upstream, method, named))
     return answer_of(reply, upstream, client, method)
+
+
+async def get(registry: Registry, call: Call, client: Client, live: Live) -> Fields:
+    """A task as its server sees it, noted; one that it does not know is forgotten. Raises as `ask` does."""
+    try:
+        task = await ask(call, client, live.upstream, "tasks/get", live.local)
+    except RpcError as error:
+        if error.code == INVALID_PARAMS:
+            registry.forget(live)
+        raise
+    return noted(registry, live, task, "tasks/get")
+
+
+def noted(registry: Registry, live: Live, task: Fields, method: str) -> Fields:
+    """A task that `method` gave, once noted. Raises `UpstreamLost` where it has no status."""
+    try:
+        bridge.status(task)
+    except RemoteProtocolError as error:
+        raise unusable(live.upstream, method, error) from None
+    registry.note(live, task)
+    return task
 
 
 def answer_of(reply: Reply, upstream: Upstream, client: Client, method: str) -> Fields:
