@@ -8,7 +8,7 @@ _list:
 
 # install polyplex with its development group, and the real servers that the tests talk to
 setup:
-    uv sync --locked
+    uv sync --locked --all-extras
     python scripts/peers.py all
 
 # format the code and sort its imports

@@ -20,8 +20,7 @@ def make_environment(*, development: bool) -> Path:
     """Install polyplex in .venv, with the development group on request; returns the folder of its commands."""
     uv = shutil.which("uv") or _own_uv()
     command = [uv, "sync", "--locked", "--inexact", "--quiet"]
-    if not development:
-        command.append("--no-default-groups")
+    command.append("--all-extras" if development else "--no-default-groups")
     if not (ENVIRONMENT / "bin" / "python").exists():
         command += ["--python", sys.executable]
     say(f"installing {'polyplex and its development group' if development else 'polyplex'} in .venv")

@@ -90,6 +90,7 @@ async def test_many_resources_are_one_stream_to_a_modern_server(tmp_path: Path) 
         await on.up("a")
         client = on.modern()
         wanted = [f"a+{each['uri']}" for each in resources]
+        await eventually(lambda: on.received("a", "subscriptions/listen"))  # the one for list changes
         before = len(on.received("a", "subscriptions/listen"))
         listening = client.send("subscriptions/listen", {"notifications": {"resourceSubscriptions": wanted}})
         await client.until(lambda: client.notices(ACKNOWLEDGED))

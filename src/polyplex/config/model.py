@@ -13,6 +13,9 @@ from msgspec import Meta, Struct
 Kind = Literal["stdio", "http", "sse", "auto-http"]
 Trust = Literal["trusted", "reviewed", "untrusted"]
 Isolation = Literal["auto", "shared", "caller", "session"]
+Expose = Literal["all", "search", "auto"]
+ResultMode = Literal["bounded", "raw"]
+Summary = Literal["none", "extractive", "client"]
 
 MAX_SERVER_NAME = 128
 YEAR_SECONDS = 31_536_000
@@ -52,6 +55,30 @@ class ServerEntry(Struct, frozen=True, kw_only=True, rename="camel"):
     disabled: Annotated[bool | None, Meta(description="`true` keeps the entry but never starts the server.")] = None
 
 
+class ToolOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What polyplex changes of one tool: `polyplex.servers.NAME.tools.TOOL`, by the server's own name of the tool."""
+
+    name: Annotated[str | None, Meta(description="Another name for the tool; public names are made from it.")] = None
+    title: Annotated[str | None, Meta(description="Another title.")] = None
+    description: Annotated[str | None, Meta(description="Another description.")] = None
+    parameters: Annotated[
+        dict[str, str], Meta(description="Other descriptions of parameters, by name; `a.b` for a nested one.")
+    ] = {}
+    pinned: Annotated[bool, Meta(description="List the tool even where only search tools are listed.")] = False
+    results: Annotated[
+        ResultMode | None, Meta(description="`raw` leaves results of the tool as they are; `bounded` bounds them.")
+    ] = None
+    max_tokens: Annotated[Count | None, Meta(description="As `results.maxTokens`, for this tool.")] = None
+    summary: Annotated[Summary | None, Meta(description="As `results.summary`, for this tool.")] = None
+    resolve: Annotated[
+        dict[str, Literal["content", "url"]],
+        Meta(
+            description="Arguments in which a payload URI is replaced by the payload's content, or by a URL that is "
+            "valid for a while; by name, `a.b` for a nested one, `*` for any."
+        ),
+    ] = {}
+
+
 class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     """What polyplex adds to one server: `polyplex.servers.NAME`."""
 
@@ -81,20 +108,86 @@ class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     ca_file: Annotated[
         str | None, Meta(description="PEM file of the certificate authorities to trust for this server.")
     ] = None
+    tools: Annotated[
+        dict[str, ToolOptions], Meta(description="Options of single tools, by the server's own name.")
+    ] = {}
+    results: Annotated[
+        ResultMode | None, Meta(description="`raw` leaves the server's results as they are; `bounded` bounds them.")
+    ] = None
+
+
+class ClientOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is otherwise for some clients: `polyplex.clients.NAME`, by the name that a client gives itself."""
+
+    expose: Annotated[Expose | None, Meta(description="As `expose`, for this client.")] = None
+    results: Annotated[
+        ResultMode | None, Meta(description="`raw` for a client that is a program and reads results whole.")
+    ] = None
+
+
+class SearchOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`polyplex.search`: how tools are found."""
+
+    embedder: Annotated[
+        Literal["static", "minilm", "none"],
+        Meta(
+            description="`static` for the word vectors that polyplex carries, `minilm` for the embedder of the extra "
+            "`polyplex[minilm]`, `none` for words alone."
+        ),
+    ] = "static"
+    lexical_weight: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Share of the words in the score; the rest belongs to the vectors."),
+    ] = None
+    budget_tokens: Annotated[Count, Meta(description="Tokens that the answer to a search may cost.")] = 2000
 
 
 class PayloadOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     """`polyplex.payloads`: passing large results by reference."""
 
-    store: Annotated[str | None, Meta(description="Where large results go, such as `file:PATH`.")] = None
-    inline_limit_bytes: Annotated[Count | None, Meta(description="Larger results become a reference.")] = None
-    ttl_seconds: Annotated[Seconds | None, Meta(description="How long a stored result is kept.")] = None
+    store: Annotated[
+        str | None,
+        Meta(
+            description="Where large results go: `file:PATH`, `s3://BUCKET/PREFIX`, `gs://...` or `az://...`; without "
+            "it `payloads` in the state folder."
+        ),
+    ] = None
+    store_options: Annotated[
+        dict[str, str], Meta(description="Settings of an object store, such as `endpoint` and `access_key_id`.")
+    ] = {}
+    inline_limit_bytes: Annotated[
+        Count | None, Meta(description="Larger content becomes a reference; `null` for none.")
+    ] = 65536
+    ttl_seconds: Annotated[
+        Seconds | None, Meta(description="How long a stored result is kept; `null` for as long as there is room.")
+    ] = 86400.0
+    max_bytes: Annotated[Count, Meta(description="Bytes kept in all; beyond, the oldest make room.")] = 8 * 1024**3
+    caller_max_bytes: Annotated[
+        Count | None, Meta(description="Bytes kept for one caller; beyond, its oldest make room.")
+    ] = None
+    uri: Annotated[
+        Literal["polyplex", "store"],
+        Meta(description="`store` hands out the bucket's own URI (`s3://...`), where the store has one."),
+    ] = "polyplex"
+
+    def __repr__(self) -> str:
+        return f"PayloadOptions(store={self.store!r}, store_options=<{len(self.store_options)} hidden>, ...)"
 
 
 class ResultOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     """`polyplex.results`: bounding what reaches the model."""
 
-    max_tokens: Annotated[Count | None, Meta(description="Longer results are truncated and paginated.")] = None
+    max_tokens: Annotated[
+        Count | None, Meta(description="Longer results are cut, and the rest is kept to be read on; `null` for none.")
+    ] = 20000
+    mode: Annotated[ResultMode, Meta(description="`raw` leaves all results as they are.")] = "bounded"
+    summary: Annotated[
+        Summary,
+        Meta(
+            description="What stands for the middle of a long text: nothing, its headings, key lines and columns "
+            "(`extractive`), or what the client's own model makes of it (`client`, else extractive)."
+        ),
+    ] = "none"
 
 
 class ParkedOptions(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -145,10 +238,23 @@ class GatewayOptions(Struct, frozen=True, kw_only=True, rename="camel"):
         Meta(description="`prefix` for `server__tool`; `bare` for names as they are, where a collision is an error."),
     ] = "prefix"
     expose: Annotated[
-        Literal["all", "search", "auto"],
+        Expose,
         Meta(description="All tools, search tools only, or all while their schemas fit `toolBudgetTokens`."),
     ] = "auto"
     tool_budget_tokens: Annotated[Count, Meta(description="Tokens that the schemas of all tools may cost.")] = 8000
+    pinned_tools: Annotated[
+        tuple[str, ...],
+        Meta(description="Patterns of public names that are listed even where only search tools are."),
+    ] = ()
+    as_tools: Annotated[
+        tuple[Literal["resources", "prompts"], ...],
+        Meta(description="What is also offered as constant tools, for clients that know nothing but tools."),
+    ] = ()
+    search: Annotated[SearchOptions, Meta(description="How tools are found.")] = SearchOptions()
+    clients: Annotated[
+        dict[str, ClientOptions],
+        Meta(description="Options of single clients, by patterns (`*` and `?`) of the name that they give themselves."),
+    ] = {}
     builtins: Annotated[tuple[str, ...], Meta(description="Built-in servers to mount.")] = ()
     servers: Annotated[
         dict[str, ServerOptions], Meta(description="Options of single servers, by their name in `mcpServers`.")

@@ -1,0 +1,1 @@
+"""What servers offer, made small: search, descriptions, exports, judgements."""

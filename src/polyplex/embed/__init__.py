@@ -1,0 +1,1 @@
+"""Text vectors, for the catalog and for memory."""
