@@ -16,7 +16,7 @@ class ModelCall(NamedTuple):
 
 
 def read_call(provider: str, call: Any) -> ModelCall:
-    """The call in a provider's tool-call object. Raises `ExportError` where it is none or its arguments are no object."""
+    """The call in a provider's tool-call object. Raises `ExportError`."""
     fields = as_fields(call)
     inner = fields
     for name in ("function", "functionCall", "function_call"):

@@ -11,7 +11,7 @@ from polyplex.catalog.export.dialects import DEFAULT_FORMS, Dialect, find_dialec
 from polyplex.catalog.export.emitting import emit_root
 from polyplex.catalog.export.naming import legal_name
 from polyplex.catalog.export.nodes import BadSchema, Node
-from polyplex.catalog.export.packing import fits_strict, pack
+from polyplex.catalog.export.packing import pack, too_large, too_open
 from polyplex.catalog.export.reader import read_schema
 from polyplex.catalog.export.results import result_message
 from polyplex.catalog.export.shaping import shape
@@ -132,9 +132,9 @@ def export(
 ) -> Export:
     """Tools as in `tools/list` for a provider: "openai", "anthropic" or "gemini".
 
-    `form` is "chat" or "responses" for OpenAI, "json_schema" or "openapi" for Gemini; the first is the default. `strict`
-    asks for the strict mode of OpenAI. A schema accepts what the server's accepts wherever the provider can say so; what
-    it cannot say stands in the descriptions. Raises `ValueError` for a provider or form that is not known.
+    `form` is "chat" or "responses" for OpenAI, "json_schema" or "openapi" for Gemini; the first is the default.
+    `strict` asks for the strict mode of OpenAI. A schema accepts what the server's accepts wherever the provider can
+    say so; what it cannot say stands in the descriptions. Raises `ValueError` for an unknown provider or form.
     """
     dialect = find_dialect(provider, form, strict)
     loose = find_dialect(provider, form or DEFAULT_FORMS[provider], strict=False)
@@ -173,12 +173,13 @@ def _export_one(
     if schema is None:
         raise BadSchema("it has no input schema")
     notes: tuple[str, ...] = ()
+    root, definitions = _prepare(schema, dialect)
     if dialect.strict:
-        root, definitions = _prepare(schema, dialect)
-        reason = fits_strict(root, definitions)
+        reason = "it takes arguments that have no names" if too_open(root) else ""
+        reason = reason or too_large(*pack(root, definitions, dialect))
         if reason:
             dialect, notes = loose, (f"not strict: {reason}",)
-    root, definitions = _prepare(schema, dialect)
+            root, definitions = _prepare(schema, dialect)
     if dialect.typed:
         root, definitions = pack(root, definitions, dialect)
     parameters = emit_root(root, definitions, dialect)

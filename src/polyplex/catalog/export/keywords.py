@@ -9,10 +9,11 @@ from polyplex.catalog.export.nodes import LIMITS_OF, TYPES, BadSchema, type_of
 
 # What generators of other languages write; "" stands for "any type".
 _ALIASES: Final = {
-    "any": "", "unknown": "", "mixed": "",
+    "": "", "any": "", "unknown": "", "mixed": "", "enum": "",
     "dict": "object", "dictionary": "object", "map": "object", "hashmap": "object", "struct": "object",
     "list": "array", "arraylist": "array", "tuple": "array", "set": "array", "vector": "array",
     "str": "string", "text": "string", "char": "string", "varchar": "string",
+    "date": "string", "datetime": "string", "time": "string",
     "int": "integer", "int32": "integer", "int64": "integer",
     "long": "integer", "short": "integer", "bigint": "integer",
     "float": "number", "double": "number", "decimal": "number", "float32": "number", "float64": "number",
@@ -42,7 +43,7 @@ def read_types(schema: dict[str, Any], path: str) -> tuple[str, ...] | None:
 
 def _type(name: Any, path: str) -> str:
     if isinstance(name, str):
-        plain = name.strip().lower()
+        plain = name.partition("(")[0].strip().lower()
         if plain in TYPES or plain in _ALIASES:
             return _ALIASES.get(plain, plain)
         element, _, rest = plain.partition("<")

@@ -4,7 +4,6 @@ The strict mode of OpenAI requires every property besides; what is optional take
 way back.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,6 +14,9 @@ from polyplex.catalog.export.words import brief
 
 _CONTAINERS: Final = ("object", "array")
 _SKETCH: Final = DIALECTS["anthropic", "messages", False]
+_TOTALS: Final = ((5_000, "properties"), (1_000, "enum values"), (120_000, "letters in names and enum values"))
+_LARGE_ENUM: Final = 250
+_LARGE_ENUM_LETTERS: Final = 15_000
 _KEYS_OF: Final = {"object": ("properties", "required", "additional", "names"), "array": ("items", "prefix")}
 
 
@@ -158,25 +160,31 @@ def _closable(node: Node, dialect: Dialect) -> bool:
     return bool(node.properties) and node.additional.plain
 
 
-def fits_strict(root: Node, definitions: dict[str, Node], written: Callable[[], dict[str, Any]]) -> str:
-    """Why a tool is too large for strict mode; empty where it is not."""
-    if root.additional is not None and not root.additional.impossible and not root.additional.plain:
-        return "it takes properties that have no name"
-    if not root.properties and root.additional is None:
-        return "it takes properties that have no name"
-    properties = values = letters = 0
+def too_open(root: Node) -> bool:
+    """True where arguments may have names of which the schema says nothing, or no more than what they hold."""
+    if root.additional is None:
+        return not root.properties
+    return not root.additional.impossible and not root.additional.plain
+
+
+def too_large(root: Node, definitions: dict[str, Node]) -> str:
+    """Which limit of strict mode a tool breaks; empty where it breaks none."""
+    properties = values = 0
+    letters = sum(map(len, definitions))
     waiting = [root, *definitions.values()]
-    letters += sum(map(len, definitions))
     while waiting:
         node = waiting.pop()
         waiting.extend(node.children())
         properties += len(node.properties)
-        letters += sum(map(len, node.properties))
         values += len(node.enum or ())
         texts = sum(len(value) for value in node.enum or () if isinstance(value, str))
-        letters += texts
-        if len(node.enum or ()) > 250 and texts > 15_000:
-            return "an enum of it has more than 250 values and 15,000 letters"
-    if properties > 5_000 or values > 1_000 or letters > 120_000:
-        return "it has more than 5,000 properties, 1,000 enum values or 120,000 letters in names and values"
-    return ""
+        letters += texts + sum(map(len, node.properties))
+        if len(node.enum or ()) > _LARGE_ENUM and texts > _LARGE_ENUM_LETTERS:
+            return f"an enum of it has more than {_LARGE_ENUM} values and {_LARGE_ENUM_LETTERS} letters"
+    found = (properties, values, letters)
+    broken = [
+        f"{count} {what}, {limit} are allowed"
+        for count, (limit, what) in zip(found, _TOTALS, strict=True)
+        if count > limit
+    ]
+    return "; ".join(broken)
