@@ -136,14 +136,11 @@ class _Forth(_Walk):
         for own, item in value.items():
             name = given.get(own, own)
             out[name] = self.below(node.properties.get(name, node.additional), item, depth)
-        return out | {name: None for name in node.required if name not in out and self._fills(node, name)}
+        return out | {name: None for name in node.properties if name in node.filled and name not in out}
 
     def through(self, branch: Node, value: Any, depth: int) -> Any:
         mapped = self.walk(branch, value, depth)
         return mapped if self.fits(branch, mapped, depth) else _NOT_JSON
-
-    def _fills(self, node: Node, name: str) -> bool:
-        return name in node.optional
 
 
 def _member(node: Node, index: int) -> Node | None:
@@ -169,7 +166,7 @@ def changes(root: Node, definitions: dict[str, Node]) -> bool:
     waiting = [root, *definitions.values()]
     while waiting:
         node = waiting.pop()
-        if node.names or node.optional or node.packed:
+        if node.names or node.filled or node.packed:
             return True
         waiting.extend(node.children())
     return False

@@ -31,8 +31,9 @@ class BadSchema(Exception):
 class Node:
     """One schema. `types` None means any type, () that nothing is accepted; `additional` None that all is open.
 
-    `ref` names a definition and stands alone. `names` maps the names given to the provider to the server's, `optional`
-    holds those whose null means absent, `packed` means that the value travels as JSON text.
+    `ref` names a definition and stands alone. `names` maps the names given to the provider to the server's, `filled`
+    holds those that are null when absent and `optional` those of them whose null is nothing else; `packed` means that
+    the value travels as JSON text.
     """
 
     types: tuple[str, ...] | None = None
@@ -51,6 +52,7 @@ class Node:
     examples: list[Any] = field(default_factory=list[Any])
     notes: list[str] = field(default_factory=list[str])
     names: dict[str, str] = field(default_factory=dict[str, str])
+    filled: set[str] = field(default_factory=set[str])
     optional: set[str] = field(default_factory=set[str])
     packed: bool = False
 

@@ -61,10 +61,10 @@ class _Packer:
         properties = {name: self.pack(below, depth + 1) for name, below in node.properties.items()}
         if not self._dialect.strict:
             return replace(node, types=("object",), properties=properties)
+        filled = {name for name in node.properties if name not in node.required}
         optional: set[str] = set()
-        for name, below in node.properties.items():
-            if name in node.required:
-                continue
+        for name in filled:
+            below = node.properties[name]
             if properties[name].packed or not self._takes_null(below):
                 optional.add(name)
             properties[name] = self._nullable(properties[name])
@@ -74,6 +74,7 @@ class _Packer:
             properties=properties,
             required=list(properties),
             additional=NEVER,
+            filled=filled,
             optional=optional,
         )
 
