@@ -16,8 +16,8 @@ from tests.providers.rules import CHECKS
 
 NAMES = ("a", "b", "c d", "$top", "élan", "x.y")
 SCALARS: tuple[Any, ...] = (None, True, False, 0, 1, 2, 1.5, "", "a", "ab", "ba")
-LOOSE = (("openai", "chat"), ("openai", "responses"), ("anthropic", "messages"), ("gemini", "json_schema"))
-FEW = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+LOOSE = (("openai", "chat"), ("anthropic", "messages"), ("gemini", "json_schema"))
+FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 names = st.sampled_from(NAMES)
 values = st.recursive(

@@ -117,6 +117,18 @@ def under(node: Node, words: Node) -> Node:
     return replace(node, **{name: getattr(said, name) for name in WORDS})
 
 
+_MEMBERS_OF: Final = {"object": ("properties", "required", "additional", "names"), "array": ("items", "prefix")}
+
+
+def of_type(node: Node, kind: str) -> Node:
+    """What a node without branches says of the values of one type, without its words."""
+    kept: dict[str, Any] = {name: getattr(node, name) for name in _MEMBERS_OF.get(kind, ())}
+    limits = {name: value for name, value in node.limits.items() if name in LIMITS_OF[kind]}
+    kinds = ("integer", "number") if kind == "number" else (kind,)
+    enum = None if node.enum is None else [value for value in node.enum if type_of(value) in kinds]
+    return Node(types=(kind,), limits=limits, enum=enum or None, **kept)
+
+
 def says_something(node: Node) -> bool:
     """True where a node has words."""
     return bool(node.title or node.description or node.examples or node.notes or node.default is not UNSET)

@@ -5,11 +5,11 @@ way back.
 """
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from polyplex.catalog.export.dialects import DIALECTS, Dialect
 from polyplex.catalog.export.emitting import emit
-from polyplex.catalog.export.nodes import LIMITS_OF, NEVER, TYPES, UNSET, Node, bare, type_of, under
+from polyplex.catalog.export.nodes import LIMITS_OF, NEVER, TYPES, UNSET, Node, bare, of_type, type_of, under
 from polyplex.catalog.export.words import brief
 
 _CONTAINERS: Final = ("object", "array")
@@ -17,7 +17,6 @@ _SKETCH: Final = DIALECTS["anthropic", "messages", False]
 _TOTALS: Final = ((5_000, "properties"), (1_000, "enum values"), (120_000, "letters in names and enum values"))
 _LARGE_ENUM: Final = 250
 _LARGE_ENUM_LETTERS: Final = 15_000
-_KEYS_OF: Final = {"object": ("properties", "required", "additional", "names"), "array": ("items", "prefix")}
 
 
 def pack(root: Node, definitions: dict[str, Node], dialect: Dialect) -> tuple[Node, dict[str, Node]]:
@@ -43,7 +42,7 @@ class _Packer:
         if len(types) > 1:
             if self._dialect.strict and not set(_CONTAINERS) & set(types):
                 return replace(node, types=types)
-            choice = Node(branches=[_only(node, kind) for kind in types])
+            choice = Node(branches=[of_type(node, kind) for kind in types])
             return self._pack_branches(under(choice, replace(node, enum=None)), depth)
         kind = types[0]
         if kind in _CONTAINERS and depth > self._dialect.depth:
@@ -141,15 +140,6 @@ def _implied(node: Node) -> tuple[str, ...] | None:
         if set(LIMITS_OF[kind]) - {"format"} & node.limits.keys():
             return (kind,)
     return ("string",) if "format" in node.limits else None
-
-
-def _only(node: Node, kind: str) -> Node:
-    """What of a node concerns one type."""
-    kept: dict[str, Any] = {name: getattr(node, name) for name in _KEYS_OF.get(kind, ())}
-    limits = {name: value for name, value in node.limits.items() if name in LIMITS_OF[kind]}
-    numbers = ("integer", "number") if kind == "number" else (kind,)
-    enum = None if node.enum is None else [value for value in node.enum if type_of(value) in numbers]
-    return Node(types=(kind,), limits=limits, enum=enum or None, **kept)
 
 
 def _closable(node: Node, dialect: Dialect) -> bool:
