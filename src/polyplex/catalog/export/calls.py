@@ -26,7 +26,7 @@ def read_call(provider: str, call: Any) -> ModelCall:
     name = inner.get("name")
     if not isinstance(name, str):
         raise ExportError(f"{_ARTICLE.get(provider, provider)} call needs a name; got the members {_names(fields)}")
-    given = next((inner[key] for key in ("arguments", "input", "args") if inner.get(key) is not None), {})
+    given = next((inner[key] for key in ("arguments", "input", "args") if inner.get(key) is not None), None)
     identifier = fields.get("call_id") or fields.get("id") or inner.get("id") or ""
     return ModelCall(name, read_arguments(name, given), identifier if isinstance(identifier, str) else "")
 

@@ -138,8 +138,8 @@ def export(
     """
     dialect = find_dialect(provider, form, strict)
     loose = find_dialect(provider, form or DEFAULT_FORMS[provider], strict=False)
-    given = [cast("Mapping[str, Any]", tool) for tool in tools]
-    taken = {name for tool in given if isinstance(name := _name(tool), str) and dialect.tool_name.fullmatch(name)}
+    given = list(tools)
+    taken = {name for name in map(_name, given) if dialect.tool_name.fullmatch(name)}
     seen: set[str] = set()
     exported: list[tuple[ExportedTool, mapping.Mapping | None]] = []
     aside: list[Aside] = []

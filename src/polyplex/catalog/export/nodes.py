@@ -5,8 +5,9 @@ What could not be kept as a constraint is kept as words in `notes`. The last mem
 arguments that a model made to those of the tool.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 TYPES: Final = ("object", "array", "string", "integer", "number", "boolean", "null")
 UNSET: Final[Any] = object()
@@ -95,6 +96,11 @@ def size(node: Node, limit: int) -> int:
     return count
 
 
+def unique(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes without those that are there already; 1 and true are two values, which `==` does not tell apart."""
+    return list({repr(node): node for node in nodes}.values())
+
+
 def bare(node: Node) -> Node:
     """The node without its branches."""
     return replace(node, branches=[])
@@ -103,7 +109,7 @@ def bare(node: Node) -> Node:
 def with_words(node: Node, words: Node) -> Node:
     """A copy of the node that takes title, description and so on from another where it has none of its own."""
     own = {name: getattr(node, name) for name in WORDS}
-    empty = {"title": "", "description": "", "default": UNSET, "examples": []}
+    empty: dict[str, Any] = {"title": "", "description": "", "default": UNSET, "examples": []}
     for name, nothing in empty.items():
         if own[name] is nothing or own[name] == nothing:
             own[name] = getattr(words, name)
@@ -139,9 +145,11 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same, left, right))
+        mine, theirs = cast("list[Any]", left), cast("list[Any]", right)
+        return len(mine) == len(theirs) and all(map(same, mine, theirs))
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+        own, other = cast("dict[str, Any]", left), cast("dict[str, Any]", right)
+        return own.keys() == other.keys() and all(same(value, other[key]) for key, value in own.items())
     return left == right
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from polyplex.catalog.export.dialects import DIALECTS, Dialect
 from polyplex.catalog.export.emitting import emit
-from polyplex.catalog.export.nodes import LIMITS_OF, NEVER, TYPES, UNSET, Node, bare, of_type, type_of, under
+from polyplex.catalog.export.nodes import LIMITS_OF, NEVER, TYPES, UNSET, Node, bare, of_type, type_of, under, unique
 from polyplex.catalog.export.words import brief
 
 _CONTAINERS: Final = ("object", "array")
@@ -39,12 +39,14 @@ class _Packer:
         types = node.types if node.types is not None else _implied(node)
         if types is None:
             return packed(node)
+        if not types:
+            return NEVER
         if len(types) > 1:
             if self._dialect.strict and not set(_CONTAINERS) & set(types):
                 return replace(node, types=types)
             choice = Node(branches=[of_type(node, kind) for kind in types])
             return self._pack_branches(under(choice, replace(node, enum=None)), depth)
-        kind = types[0]
+        kind = next(iter(types))
         if kind in _CONTAINERS and depth > self._dialect.depth:
             return packed(node)
         if kind == "object":
@@ -78,11 +80,7 @@ class _Packer:
         )
 
     def _pack_branches(self, node: Node, depth: int) -> Node:
-        branches: list[Node] = []
-        for branch in node.branches:
-            made = self.pack(branch, depth)
-            if made not in branches:
-                branches.append(made)
+        branches = unique(self.pack(branch, depth) for branch in node.branches)
         texts = [branch for branch in branches if branch.packed]
         if not texts:
             return replace(node, branches=branches)

@@ -123,7 +123,7 @@ class _Reader:
                 (place, where) for name, place, where in self._named.values() if name == node.ref
             )
             if id(target) in self._open or self._read_so_far > _MAX_NODES:
-                return _end(target if isinstance(target, dict) else {})
+                return _end(cast("dict[str, Any]", target) if isinstance(target, dict) else {})
             self._open.append(id(target))
             node = with_words(self.read(target, target_base, depth + 1, path), node)
             self._open.pop()
@@ -151,18 +151,17 @@ class _Reader:
         return under(both(own, target_node), words)
 
     def _target(self, target: Any, base: str, depth: int, path: str, reference: str, *, alone: bool) -> Node:
-        keep = self._keep and (alone or id(target) in self._open)
-        if keep and isinstance(target, dict):
-            return Node(ref=self._name(reference, cast("dict[str, Any]", target), base))
         times = _MAX_UNROLLED if self._read_so_far < _MAX_UNROLLED_NODES else 1
         fields = cast("dict[str, Any]", target) if isinstance(target, dict) else {}
-        if self._open.count(id(target)) >= times:
+        if self._keep and fields and (alone or id(fields) in self._open):
+            return Node(ref=self._name(reference, fields, base))
+        if self._open.count(id(fields)) >= times:
             return _end(fields, "again as described above")
         if self._open and self._read_so_far > _MAX_INLINED:
             return _end(fields)
         if len(self._open) > MAX_DEPTH:
             raise BadSchema(f"{path} refers to {reference[:80]}, which leads to itself without end")
-        self._open.append(id(target))
+        self._open.append(id(cast("Any", target)))
         try:
             return replace(self.read(target, base, depth + 1, path))
         finally:
