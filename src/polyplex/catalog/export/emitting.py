@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 from polyplex.catalog.export.dialects import Dialect
-from polyplex.catalog.export.nodes import UNSET, Node
+from polyplex.catalog.export.nodes import UNSET, Node, with_words
 from polyplex.catalog.export.words import brief, default_words, describe, limit_words
 
 _MAX_DESCRIPTION: Final = 8192
@@ -44,9 +44,12 @@ def emit(node: Node, dialect: Dialect) -> dict[str, Any]:
             lost.append(limit_words(name, value))
     _object(node, dialect, written, lost)
     _array(node, dialect, written)
-    branches = [branch for branch in node.branches if not _drops(branch, dialect)]
-    if branches:
-        written["anyOf"] = [emit(branch, dialect) for branch in branches]
+    branches = [emit(branch, dialect) for branch in node.branches if not _drops(branch, dialect)]
+    if len(branches) == 1 and len(node.branches) > 1:
+        written = branches[0] | written
+        node = with_words(node, Node(description=written.pop("description", "")))
+    elif branches:
+        written["anyOf"] = branches
     text = describe(node, lost, _MAX_DESCRIPTION)
     return ({"description": text} if text else {}) | written
 
