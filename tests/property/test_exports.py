@@ -337,3 +337,17 @@ def test_what_is_no_schema_harms_no_other_tool(junk: Any) -> None:
         for one in made.exported:
             assert not list(CHECKS[provider](one.declaration))
         assert all(entry.reason for entry in made.aside)
+
+
+@pytest.mark.parametrize(("provider", "form", "strict"), [("openai", "responses", True), ("gemini", "openapi", False)])
+@given(schema=roots, given_values=st.lists(arguments, max_size=4))
+@FEW
+def test_any_schema_keeps_the_rules_of_narrow_forms(
+    provider: str, form: str, strict: bool, schema: dict[str, Any], given_values: list[dict[str, Any]]
+) -> None:
+    made = export(provider, [tool(schema)], form=form, strict=strict)
+    for declaration in made.declarations:
+        assert not list(CHECKS[provider](declaration))
+        for value in given_values:
+            _, given_to = made.arguments_for("tool", value)
+            assert without_nulls(made.original("tool", given_to)[1]) == without_nulls(value)

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, cast
 import msgspec
 
 from polyplex.catalog.export import mapping
-from polyplex.catalog.export.calls import ModelCall, read_call
+from polyplex.catalog.export.calls import read_call
 from polyplex.catalog.export.dialects import DEFAULT_FORMS, Dialect, find_dialect
 from polyplex.catalog.export.emitting import emit_root
 from polyplex.catalog.export.naming import legal_name
@@ -104,15 +104,16 @@ class Export:
         That is a `tool_call` or `function_call` item of OpenAI, a `tool_use` block of Anthropic, a `functionCall` of
         Gemini or the part that holds it; as JSON or as an object of the SDK. Raises `ExportError`.
         """
-        read = self._read(call)
+        read = read_call(self.provider, call)
         return self.original(read.name, read.arguments)
 
     def result_for(self, call: Any, result: Mapping[str, Any]) -> dict[str, Any]:
-        """The result of a tool as the message that answers the provider's tool-call object. Raises `ExportError`."""
-        return result_message(self._dialect, self._read(call), result)
+        """The result of a tool as the message that answers the provider's tool-call object.
 
-    def _read(self, call: Any) -> ModelCall:
-        return call if isinstance(call, ModelCall) else read_call(self.provider, call)
+        Only the name and the id of the call are read: one with arguments that cannot be read is answered as well.
+        Raises `ExportError` where there is no call.
+        """
+        return result_message(self._dialect, read_call(self.provider, call, arguments=False), result)
 
     def _find(self, table: "_Table", name: str) -> "_Entry":
         found = table.get(name)

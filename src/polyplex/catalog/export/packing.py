@@ -114,7 +114,7 @@ class _Packer:
             return replace(node, branches=[*node.branches, Node(types=("null",))])
         if not set(_CONTAINERS) & set(node.types or ()):
             enum = None if node.enum is None else [*node.enum, None]
-            return replace(node, types=(*(node.types or ()), "null"), enum=enum)
+            return replace(node, types=tuple(dict.fromkeys((*(node.types or ()), "null"))), enum=enum)
         inner = replace(node, title="", description="", default=UNSET, examples=[], notes=[])
         return under(Node(branches=[inner, Node(types=("null",))]), node)
 

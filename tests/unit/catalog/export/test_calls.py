@@ -49,3 +49,10 @@ def test_no_arguments_are_an_empty_object(arguments: Any) -> None:
 def test_a_call_that_cannot_be_read_says_why(call: Any, words: str) -> None:
     with pytest.raises(ExportError, match=words):
         made_for("openai").call_of(call)
+
+
+def test_a_call_with_arguments_that_cannot_be_read_is_answered() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "tool", "arguments": "{"}}
+    failure = {"content": [{"type": "text", "text": "No JSON."}], "isError": True}
+    answer = {"role": "tool", "tool_call_id": "c1", "content": "The tool failed: No JSON."}
+    assert made_for("openai").result_for(call, failure) == answer

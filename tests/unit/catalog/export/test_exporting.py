@@ -53,7 +53,7 @@ def test_one_bad_schema_is_set_aside_and_named() -> None:
         ({"type": "string"}, "accepts no object"),
         ({"type": "object", "properties": []}, "#/properties is []"),
         ({"allOf": [{"type": "array"}, {"type": "object"}]}, "accepts no object"),
-        (with_property({"type": "strin"}), "#/properties/p has the type 'strin'"),
+        (with_property({"type": "frob"}), "#/properties/p has the type 'frob'"),
         (with_property({"type": 7}), "#/properties/p has the type '7'"),
         (with_property("string"), '#/properties/p is "string", not a schema'),
         (with_property({"anyOf": {"type": "string"}}), "#/properties/p/anyOf"),
