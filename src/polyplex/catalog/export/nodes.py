@@ -135,6 +135,21 @@ def of_type(node: Node, kind: str) -> Node:
     return Node(types=(kind,), limits=limits, enum=enum or None, **kept)
 
 
+def relevant(node: Node) -> Node:
+    """The node without what it says of types that it does not accept."""
+    if node.types is None:
+        return node
+    members: dict[str, Any] = {}
+    nothing = Node()
+    for kind, names in _MEMBERS_OF.items():
+        if kind not in node.types:
+            members |= {name: getattr(nothing, name) for name in names if getattr(node, name)}
+    wanted = {name for kind in node.types for name in LIMITS_OF[kind]}
+    if not members and node.limits.keys() <= wanted:
+        return node
+    return replace(node, limits={name: value for name, value in node.limits.items() if name in wanted}, **members)
+
+
 def says_something(node: Node) -> bool:
     """True where a node has words."""
     return bool(node.title or node.description or node.examples or node.notes or node.default is not UNSET)

@@ -7,7 +7,7 @@ from typing import Any
 from polyplex.catalog.export.dialects import Dialect
 from polyplex.catalog.export.merging import both, either, either_object, spread, worth_spreading
 from polyplex.catalog.export.naming import property_names, renamer
-from polyplex.catalog.export.nodes import NEVER, TYPES, UNSET, BadSchema, Node, bare, of_type, type_of, under
+from polyplex.catalog.export.nodes import NEVER, TYPES, UNSET, BadSchema, Node, bare, of_type, relevant, type_of, under
 from polyplex.catalog.export.words import brief
 
 _MAX_ROOT_FORMS = 64
@@ -68,7 +68,7 @@ class _Shaper:
             return node
         if depth > self._dialect.depth and (node.types is None or {"object", "array"} & set(node.types)):
             node = Node(types=node.types, description=node.description, notes=[*node.notes, "not described further"])
-        node = self._fit_branches(node, depth)
+        node = self._fit_branches(relevant(node), depth)
         node = self._fit_object(node, depth)
         node = self._fit_array(node, depth)
         return self._fit_types(node)
