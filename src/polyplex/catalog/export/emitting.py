@@ -50,6 +50,8 @@ def emit(node: Node, dialect: Dialect) -> dict[str, Any]:
         node = with_words(node, Node(description=written.pop("description", "")))
     elif branches:
         written["anyOf"] = branches
+    elif node.branches:  # null in several ways
+        written = {"type": "NULL"}
     text = describe(node, lost, _MAX_DESCRIPTION)
     return ({"description": text} if text else {}) | written
 

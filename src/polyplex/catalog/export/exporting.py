@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, cast
 import msgspec
 
 from polyplex.catalog.export import mapping
-from polyplex.catalog.export.calls import read_call
+from polyplex.catalog.export.calls import read_arguments, read_call
 from polyplex.catalog.export.dialects import DEFAULT_FORMS, Dialect, find_dialect
 from polyplex.catalog.export.emitting import emit_root
 from polyplex.catalog.export.naming import legal_name
@@ -83,10 +83,13 @@ class Export:
         """The name under which the provider knows a tool. Raises `ExportError`."""
         return self._find(self._by_public, public)[0].name
 
-    def original(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The public name and the server's arguments for a call that a model made. Raises `ExportError`."""
+    def original(self, name: str, arguments: Mapping[str, Any] | str) -> tuple[str, dict[str, Any]]:
+        """The public name and the server's arguments for a call that a model made, as an object or JSON text.
+
+        Raises `ExportError`.
+        """
         tool, way = self._find(self._by_name, name)
-        given = dict(arguments)
+        given = read_arguments(tool.name, arguments)
         return tool.public, given if way is None else way.original(given)
 
     def arguments_for(self, public: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -95,7 +98,7 @@ class Export:
         Raises `ExportError`.
         """
         tool, way = self._find(self._by_public, public)
-        given = dict(arguments)
+        given = read_arguments(tool.name, arguments)
         return tool.name, given if way is None else way.exported(given)
 
     def call_of(self, call: Any) -> tuple[str, dict[str, Any]]:
@@ -176,7 +179,7 @@ def _export_one(
     notes: tuple[str, ...] = ()
     root, definitions = _prepare(schema, dialect)
     if dialect.strict:
-        reason = "it takes arguments that have no names" if too_open(root) else ""
+        reason = "its schema leaves open which arguments there are" if too_open(root) else ""
         reason = reason or too_large(*pack(root, definitions, dialect))
         if reason:
             dialect, notes = loose, (f"not strict: {reason}",)

@@ -9,7 +9,19 @@ from typing import Final
 
 from polyplex.catalog.export.dialects import DIALECTS, Dialect
 from polyplex.catalog.export.emitting import emit
-from polyplex.catalog.export.nodes import LIMITS_OF, NEVER, TYPES, UNSET, Node, bare, of_type, type_of, under, unique
+from polyplex.catalog.export.nodes import (
+    LIMITS_OF,
+    NEVER,
+    TYPES,
+    UNSET,
+    Node,
+    bare,
+    of_type,
+    relevant,
+    type_of,
+    under,
+    unique,
+)
 from polyplex.catalog.export.words import brief
 
 _CONTAINERS: Final = ("object", "array")
@@ -41,9 +53,10 @@ class _Packer:
             return packed(node)
         if not types:
             return NEVER
+        node = relevant(replace(node, types=types))
         if len(types) > 1:
             if self._dialect.strict and not set(_CONTAINERS) & set(types):
-                return replace(node, types=types)
+                return node
             choice = Node(branches=[of_type(node, kind) for kind in types])
             return self._pack_branches(under(choice, replace(node, enum=None)), depth)
         kind = next(iter(types))
@@ -54,8 +67,8 @@ class _Packer:
                 return packed(node)
             return self.pack_object(node, depth)
         if kind == "array":
-            return replace(node, types=types, prefix=[], items=self.pack(node.items or Node(), depth + 1))
-        return replace(node, types=types)
+            return replace(node, prefix=[], items=self.pack(node.items or Node(), depth + 1))
+        return node
 
     def pack_object(self, node: Node, depth: int) -> Node:
         """An object of which only what it names can be given."""
@@ -82,6 +95,8 @@ class _Packer:
     def _pack_branches(self, node: Node, depth: int) -> Node:
         branches = unique(self.pack(branch, depth) for branch in node.branches)
         texts = [branch for branch in branches if branch.packed]
+        if len(branches) == 1 and not branches[0].ref:
+            return under(branches[0], node)
         if not texts:
             return replace(node, branches=branches)
         rest = [branch for branch in branches if not branch.packed]

@@ -51,6 +51,12 @@ def test_a_call_that_cannot_be_read_says_why(call: Any, words: str) -> None:
         made_for("openai").call_of(call)
 
 
+def test_arguments_may_be_json_text() -> None:
+    assert made_for("anthropic").original("tool", '{"p": 1}') == ("tool", {"p": 1})
+    with pytest.raises(ExportError, match="no JSON"):
+        made_for("anthropic").original("tool", "{")
+
+
 def test_a_call_with_arguments_that_cannot_be_read_is_answered() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "tool", "arguments": "{"}}
     failure = {"content": [{"type": "text", "text": "No JSON."}], "isError": True}

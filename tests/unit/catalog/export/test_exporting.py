@@ -171,7 +171,7 @@ def test_strict_mode_is_left_where_a_tool_is_too_open_or_too_large() -> None:
     made = export("openai", [open_tool, huge, values, small], strict=True)
     assert made.aside == ()
     notes = {one.public: one.notes for one in made.exported}
-    assert notes["open"] == ("not strict: it takes arguments that have no names",)
+    assert notes["open"] == ("not strict: its schema leaves open which arguments there are",)
     assert notes["values"][0].startswith("not strict: an enum of it")
     assert notes["small"] == ()
     strict = {one.public: one.declaration["function"].get("strict") for one in made.exported}

@@ -77,6 +77,21 @@ def test_gemini_openapi_says_null_by_nullable() -> None:
     assert written({"type": ["integer", "null"]}, "gemini", form="openapi") == {"type": "INTEGER", "nullable": True}
 
 
+def test_null_in_several_ways_is_null() -> None:
+    ways = [{"type": "null", "description": "One."}, {"enum": [None], "description": "Two."}]
+    assert written({"anyOf": ways}, "gemini", form="openapi") == {"type": "NULL"}
+    assert written({"enum": [None], "anyOf": [{}, {}]}, "gemini", form="openapi") == {
+        "description": "One of [null]",
+        "type": "NULL",
+    }
+
+
+def test_what_an_enum_rules_out_is_not_described() -> None:
+    schema = {"enum": [1.5, "a"], "properties": {"x": {}}, "additionalProperties": {"required": ["y"]}, "minItems": 2}
+    strict = exported(with_property(schema, required=["p"]), "openai", strict=True)[1]
+    assert strict["properties"]["p"] == {"type": ["string", "number"], "enum": [1.5, "a"]}
+
+
 def test_required_properties_are_described_where_a_provider_wants_them_defined() -> None:
     schema = {"type": "object", "required": ["a"], "additionalProperties": {"type": "string"}}
     assert exported(schema, "gemini")[1]["properties"] == {"a": {"type": "string"}}
