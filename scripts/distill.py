@@ -60,7 +60,7 @@ def read_texts(path: Path) -> list[str]:
     with path.open(encoding="utf-8", errors="replace") as lines:
         texts = {text for line in lines if 25 <= len(text := line.strip()) <= 220 and text.isascii()}
     ordered = sorted(texts)
-    random.Random(3).shuffle(ordered)  # noqa: S311 (an order, no secret)
+    random.Random(3).shuffle(ordered)
     return ordered
 
 
