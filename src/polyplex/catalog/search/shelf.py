@@ -5,7 +5,6 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from polyplex.catalog.search.confidence import is_confident
 from polyplex.catalog.search.fusion import fused
@@ -13,15 +12,11 @@ from polyplex.catalog.search.names import Label, Names
 from polyplex.catalog.search.postings import Floats, Mask, Postings
 from polyplex.catalog.search.reading import Query
 from polyplex.catalog.search.types import Found, Hit, Kind
+from polyplex.catalog.search.vectors import VectorRows
 
 Allowed = Collection[str] | Callable[[str], bool]
 
-CLAUSES: Final = 0.7  # the share of the clause that fits best, where a query has several; the rest is the whole's
 CLEAN_AT: Final = 64
-FEW: Final = 4  # where fewer than one in so many documents may be found, only their rows are multiplied
-BLOCK: Final = 512
-
-Slots = NDArray[np.intp]
 
 
 class Reading(Struct):
@@ -52,7 +47,7 @@ class Shelf:
         self._postings = Postings()
         self._names = Names()
         self._alive: Mask = np.zeros(0, np.bool_)
-        self._vectors = [np.zeros((0, each), np.float32) for each in dimensions]
+        self._vectors = [VectorRows(each) for each in dimensions]
         self._free: list[int] = []
 
     def change(self, gone: Collection[str], fresh: Sequence[Reading]) -> None:
@@ -69,8 +64,8 @@ class Shelf:
             self.digests[reading.label.key] = reading.digest
             self._names.add(slot, reading.label)
             self._alive[slot] = True
-            for matrix, vector in zip(self._vectors, reading.vectors, strict=True):
-                matrix[slot] = vector
+            for rows, vector in zip(self._vectors, reading.vectors, strict=True):
+                rows.put(slot, vector)
             added[slot] = reading.frequencies
         self._postings.add(added)
 
@@ -93,7 +88,8 @@ class Shelf:
             return
         room = max(size, len(self._alive) * 5 // 4) - len(self._alive)
         self._alive = np.concatenate([self._alive, np.zeros(room, np.bool_)])
-        self._vectors = [np.concatenate([each, np.zeros((room, each.shape[1]), np.float32)]) for each in self._vectors]
+        for rows in self._vectors:
+            rows.grow(len(self._alive))
 
     def search(
         self, question: Question, k: int, server: str | None, allowed: Allowed | None, lexical: float | None
@@ -106,7 +102,7 @@ class Shelf:
         scores, attainable = self._postings.scores(question.query.terms, among)
         words = scores[slots]
         vectors = [
-            self._closeness(matrix, rows, slots) for matrix, rows in zip(self._vectors, question.vectors, strict=True)
+            rows.closeness(questions, slots) for rows, questions in zip(self._vectors, question.vectors, strict=True)
         ]
         static, model = (*vectors, None, None)[:2]
         final = fused(words, static, model, question.query.breadth, lexical)
@@ -147,25 +143,6 @@ class Shelf:
             slots = [slot for slot in slots if (label := self._labels[slot]) is not None and label.server == server]
         among[slots] = True
         return among
-
-    @staticmethod
-    def _closeness(matrix: Floats, rows: Floats, slots: Slots) -> Floats:
-        """How close documents are to a query: to the whole of it, and to the clause that fits best."""
-        few = FEW * len(slots) < len(matrix)
-        found = _products(matrix[slots] if few else matrix, rows)
-        if not few and len(slots) < len(matrix):
-            found = found[:, slots]
-        return found[0] if len(rows) == 1 else (1 - CLAUSES) * found[0] + CLAUSES * found[1:].max(axis=0)
-
-
-def _products(matrix: Floats, rows: Floats) -> Floats:
-    """The products of all rows of two matrices. In blocks that stay in the cache, since reading is what takes the time."""
-    found = np.empty((len(rows), len(matrix)), np.float32)
-    for begin in range(0, len(matrix), BLOCK):
-        block = matrix[begin : begin + BLOCK]
-        for row, line in zip(rows, found, strict=True):
-            np.dot(block, row, out=line[begin : begin + BLOCK])
-    return found
 
 
 def _best(scores: Floats, k: int) -> list[int]:
