@@ -154,7 +154,8 @@ def gradients(
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    return ordered[starts], np.add.reduceat(each[order], starts, axis=0), float(cosines.sum())
+    sums_by_row: Floats = np.add.reduceat(each[order], starts, axis=0)
+    return ordered[starts], sums_by_row, float(cosines.sum())
 
 
 def write(folder: Path, words: Sequence[str], rows: Floats) -> None:
@@ -185,7 +186,9 @@ def main(arguments: Sequence[str]) -> None:
     words = [*pieces, *added]
     tokens = WordPieces(read_vocabulary("\n".join(words)))
     ids, shares = as_table(tokens, texts, len(words))
-    rows = fit(first_rows(alone, axes, len(pieces)), ids, shares, unit((unit(targets) - mean) @ axes))
+    rows = fit(
+        first_rows(alone, axes, len(pieces)), ids, shares, unit(((unit(targets) - mean) @ axes).astype(np.float32))
+    )
     rows[[number for number, word in enumerate(words) if word.startswith("[unused")]] = 0
     write(options.output, words, rows)
 

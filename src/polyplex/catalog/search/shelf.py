@@ -138,10 +138,10 @@ class Shelf:
         if server is None and allowed is None:
             return self._alive
         among = np.zeros(len(self._alive), np.bool_)
-        if isinstance(allowed, Collection):
-            slots = [slot for key in allowed if (slot := self.slots.get(key)) is not None]
-        else:
+        if allowed is None or callable(allowed):
             slots = [slot for key, slot in self.slots.items() if allowed is None or allowed(key)]
+        else:
+            slots = [slot for key in allowed if (slot := self.slots.get(key)) is not None]
         if server is not None:
             slots = [slot for slot in slots if (label := self._labels[slot]) is not None and label.server == server]
         among[slots] = True
