@@ -51,6 +51,9 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
     """Carry one routed request, and turn what goes wrong on the way into an answer."""
     try:
         fields = call.fields or decode_params(call.params or b"{}")
+        builtin = core.builtins.named(call.method, fields)
+        if builtin is not None:
+            return await core.builtins.answer(builtin, call, client, fields)
         if "requestState" in fields and client.binding.era is MODERN:
             back = await core.returns.back(call, client, fields)
             if isinstance(back, Reply):
