@@ -108,7 +108,7 @@ class Gateway:
 
     def welcome(self, session: Session) -> Client:
         """A legacy session begins: its capabilities are known now."""
-        client = session.context = legacy_client(session)
+        client = session.context = legacy_client(session, self.core.profiles.of(session.client_info))
         self.core.clients[session.id] = client
         self.start(client.binding)
         self.core.pool.prepare(client.binding)

@@ -6,10 +6,12 @@ from typing import Final, Protocol
 
 from polyplex.config import Config, state_database
 from polyplex.downstream.session import Call
+from polyplex.gateway.builtin.registry import Builtins
 from polyplex.gateway.client import Client, call_of, info
 from polyplex.gateway.levels import Levels
 from polyplex.gateway.modern import ModernClients
 from polyplex.gateway.parking import Parking
+from polyplex.gateway.profile import Profiles
 from polyplex.gateway.returns import Returns
 from polyplex.gateway.states import States
 from polyplex.gateway.views import View, Views
@@ -54,7 +56,9 @@ class Core:
         self.views = Views(self.pool)
         self.clients: dict[str, Client] = {}
         self.levels = Levels(self.clients)
-        self.modern = ModernClients(self.pool.prepare, self.pool.release, self._busy)
+        self.builtins = Builtins()
+        self.profiles = Profiles(config.options)
+        self.modern = ModernClients(self.pool.prepare, self.pool.release, self._busy, self.profiles)
         ttl = config.options.parked.ttl_seconds
         self._early: dict[Upstream, list[asyncio.Future[None]]] = {}
         self.parking = Parking(States(lambda: key_ring(config)), ttl)
