@@ -8,6 +8,7 @@ from polyplex.config import Config, state_database
 from polyplex.downstream.session import Call
 from polyplex.gateway.builtin.registry import Builtins
 from polyplex.gateway.client import Client, call_of, info
+from polyplex.gateway.exposure import Exposure
 from polyplex.gateway.levels import Levels
 from polyplex.gateway.modern import ModernClients
 from polyplex.gateway.parking import Parking
@@ -53,11 +54,11 @@ class Core:
         self.config = config
         self.info = info("polyplex", "polyplex", version())
         self.pool = Pool(config, self.info, events, Manifests(manifest_folder(config)))
-        self.views = Views(self.pool)
         self.clients: dict[str, Client] = {}
         self.levels = Levels(self.clients)
         self.builtins = Builtins()
         self.profiles = Profiles(config.options)
+        self.views = Views(self.pool, Exposure(config.options, self.builtins.entries), vary=self.profiles.vary)
         self.modern = ModernClients(self.pool.prepare, self.pool.release, self._busy, self.profiles)
         ttl = config.options.parked.ttl_seconds
         self._early: dict[Upstream, list[asyncio.Future[None]]] = {}

@@ -133,8 +133,8 @@ class Notices:
         differing: list[str] = []
         for member in LIST_METHODS.values():
             known = client.listed.get(member)
-            if member in members and known is not None and known != view.digest(member):
-                client.listed[member] = view.digest(member)
+            if member in members and known is not None and known != view.digest(member, client.profile):
+                client.listed[member] = view.digest(member, client.profile)
                 differing.append(member)
         return differing
 
