@@ -125,6 +125,7 @@ class Local:
         cursor = None if bytes(raw) == b"null" else decode_text(raw)
         view = self._core.view(client)
         client.listed[LIST_METHODS[call.method]] = view.digest(LIST_METHODS[call.method], client.profile)
+        self._core.prepare_search(client)
         core_tasks = call.session.revision == R2025_11_25
         return view.page(call.method, cursor, client.binding.era, tasks=core_tasks, profile=client.profile)
 

@@ -49,6 +49,7 @@ class View:
         self.routes = Routes(lists, [upstream.naming for upstream in upstreams], owners)
         peers = ((upstream.config.name, upstream.peer) for upstream in upstreams)
         self._peers = {name: peer for name, peer in peers if peer is not None}
+        self.content: bytes | None = None  # what the search index calls these lists
         self._digests: dict[tuple[str, Profile | None], bytes] = {}
         self._pages: dict[tuple[str, Profile | None, int, Era, bool], bytes] = {}
         self._ttl: dict[str, tuple[int, str]] = {member: _caching(upstreams, member) for member in members}
