@@ -1,0 +1,110 @@
+"""Payloads on behalf of the calls whose results they are: made, named, described."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from polyplex.config.model import PayloadOptions
+from polyplex.content import kinds
+from polyplex.errors import PayloadMissing
+from polyplex.store.payload import Payload, id_of
+from polyplex.store.payload_store import PayloadStore
+from polyplex.store.writer import PayloadWriter
+
+META_PAYLOAD: Final = "polyplex/payload"
+HEAD_BYTES: Final = 64 * 1024
+TAIL_BYTES: Final = 8 * 1024
+JSON: Final = "application/json"
+
+
+class Part(Struct, frozen=True):
+    """A payload with its first and last bytes, which its preview is made of; the head is all where it is short."""
+
+    payload: Payload
+    head: bytes
+    tail: bytes = b""
+
+    @property
+    def whole(self) -> bytes | None:
+        """All of it, where that is at hand."""
+        return self.head if len(self.head) == self.payload.size else None
+
+
+class Keeper:
+    """One for each gateway. The store is opened when the first payload is made or read."""
+
+    def __init__(self, options: PayloadOptions, open_store: Callable[[], PayloadStore]) -> None:
+        self._options = options
+        self._open = open_store
+        self._store: PayloadStore | None = None
+
+    @property
+    def store(self) -> PayloadStore:
+        """The store. Raises `ConfigError` where it cannot be used."""
+        if self._store is None:
+            self._store = self._open()
+        return self._store
+
+    @property
+    def opened(self) -> bool:
+        """Whether the store has been used."""
+        return self._store is not None
+
+    async def close(self) -> None:
+        """Wait for what is being written."""
+        if self._store is not None:
+            await self._store.close()
+
+    async def keep(self, owner: str, data: bytes, origin: str, media_type: str | None, *, exact: bool = False) -> Part:
+        """Make a payload of what is in memory; the media type was declared, or is `exact`. Raises `PayloadError`."""
+        kind = media_type if exact and media_type else kinds.sniff(data[:HEAD_BYTES], media_type)
+        return Part(await self.store.put(owner, data, kind, origin=origin), data)
+
+    def writer(self, owner: str, origin: str) -> PayloadWriter:
+        """Begin a payload whose media type is found out on the way."""
+        return self.store.writer(owner, origin=origin)
+
+    # -- names
+    def uri_of(self, payload: Payload) -> str:
+        """What clients are told: ours, or the bucket's own where that is configured."""
+        if self._options.uri == "store":
+            return self.store.external_uri(payload) or payload.uri
+        return payload.uri
+
+    def reference(self, uri: str) -> str | None:
+        """The id in a URI that clients were told; None for any other URI or text."""
+        if uri.startswith("polyplex:"):
+            return id_of(uri)
+        scheme, separator, rest = uri.partition("://")
+        if not separator or self._options.uri != "store" or scheme not in ("s3", "gs", "az"):
+            return None
+        return id_of(rest.rpartition("/")[2])
+
+    async def stat(self, owner: str, uri: str) -> Payload:
+        """The payload behind such a URI. Raises `PayloadError`."""
+        identifier = self.reference(uri)
+        if identifier is None:
+            raise PayloadMissing(f"{uri[:200]} is no payload URI; they look like polyplex://payload/...")
+        payload = await self.store.stat(owner, identifier)
+        if not uri.startswith("polyplex:") and self.store.external_uri(payload) != uri:
+            raise PayloadMissing(f"{uri[:200]} is not in the payload store of this polyplex")
+        return payload
+
+    async def read(self, owner: str, payload: Payload, most: int) -> bytes:
+        """The first `most` bytes of a payload. Raises `PayloadError`."""
+        async with self.store.opened(owner, payload.id) as opened:
+            return await self.store.in_thread(opened.source.read_at, 0, min(most, payload.size))
+
+    def describe(self, payload: Payload, **more: Any) -> dict[str, Any]:
+        """The value of `polyplex/payload`."""
+        found: dict[str, Any] = {
+            "uri": self.uri_of(payload),
+            "size": payload.size,
+            "mimeType": payload.media_type,
+            "sha256": payload.sha256,
+        }
+        if payload.expires is not None:
+            found["expires"] = datetime.fromtimestamp(payload.expires, UTC).isoformat(timespec="seconds")
+        return found | more
