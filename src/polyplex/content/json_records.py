@@ -12,6 +12,13 @@ _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 _NESTED: Final = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _SCALAR: Final = re.compile(rb'[^ \t\r\n,:"\[\]{}]++')
 _STRING: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+# An element with the comma after it, where the chunk has it all and it nests at most two levels deeper.
+_TEXT: Final = rb'[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"'
+_LEVEL: Final = rb"[\[{](?:" + _TEXT + rb")*+[\]}]"
+_ELEMENT: Final = re.compile(
+    rb'[ \t\r\n]*+([\[{](?:' + _TEXT + rb"|" + _LEVEL + rb')*+[\]}]|"(?:[^"\\]++|\\.)*+"|[^ \t\r\n,:"\[\]{}]++)[ \t\r\n]*+,',
+    re.DOTALL,
+)
 _MARK: Final = b"\xef\xbb\xbf"
 _LONGEST_KEY: Final = 1024
 _OPENING: Final = b"[{"
@@ -54,6 +61,9 @@ class JsonSplitter:
                 at = self._in_nested(chunk, at)
             elif self._where == "before":
                 at = self._begin(chunk, at)
+            elif self._where == "array" and self._start is None and (element := _ELEMENT.match(chunk, at)):
+                spans.append(Span(self._base + element.start(1), self._base + element.end(1)))
+                at = element.end()
             elif (at := _end(_SPACE, chunk, at)) < size:
                 at = self._in_array(chunk, at, spans) if self._where == "array" else self._in_object(chunk, at)
         self._base += size

@@ -160,7 +160,7 @@ class TableSplitter:
         self._base = self._start = 0
         self._place: _Place = "field"
         self._last = b""
-        self._border = re.compile(b"")
+        self._border = self._row = re.compile(b"(?!)")
 
     def feed(self, chunk: bytes) -> list[Span]:
         """The rows that end in this chunk."""
@@ -185,7 +185,11 @@ class TableSplitter:
             beginning = beginning[len(_MARK) :]
         row = _first_row(beginning)
         self.delimiter = "\t" if self.kind == "tsv" else _delimiter(row)
-        self._border = re.compile(rb"\n|" + re.escape(self.delimiter.encode()) + rb'"')
+        mark = re.escape(self.delimiter.encode())
+        self._border = re.compile(rb"\n|" + mark + rb'"')
+        # A whole row at once, where the chunk has it all.
+        cell = rb'(?:"(?:[^"]++|"")*+"[^%b\n]*+|[^%b"\n][^%b\n]*+)?+' % (mark, mark, mark)
+        self._row = re.compile(cell + rb"(?:" + mark + cell + rb")*+\n")
         spans = self._rows(beginning)
         if spans and _is_header(row, self.delimiter.encode()):
             self.header = spans.pop(0)
@@ -205,6 +209,9 @@ class TableSplitter:
                 again = chunk[at] == 0x22
                 self._place = "quoted" if again else "plain"
                 at += again
+            elif self._start == self._base + at and (row := self._row.match(chunk, at)):
+                at = row.end()
+                self._end_row(chunk, at, spans)
             elif self._place == "field" and chunk[at] == 0x22:
                 self._place, at = "quoted", at + 1
             else:
@@ -223,12 +230,14 @@ class TableSplitter:
         if border[0] != b"\n":
             self._place = "quoted"
             return border.end()
-        end = self._base + border.end()
-        before = chunk[border.start() - 1 : border.start()] if border.start() else self._last
-        if end - self._start > 2 or (end - self._start == 2 and before != b"\r"):
-            spans.append(Span(self._start, end))
-        self._start, self._place = end, "field"
+        self._end_row(chunk, border.end(), spans)
         return border.end()
+
+    def _end_row(self, chunk: bytes, after: int, spans: list[Span]) -> None:
+        start, end = self._start, self._base + after
+        if end - start > 2 or (end - start == 2 and (chunk[after - 2 : after - 1] or self._last) != b"\r"):
+            spans.append(Span(start, end))
+        self._start, self._place = end, "field"
 
     def close(self) -> list[Span]:
         """The last row, where no newline ends it."""
