@@ -14,6 +14,4 @@ def read_call(uri: str, **arguments: object) -> str:
 
 def cut_text(first: int, last: int, total: int, uri: str) -> str:
     """Characters `first` to `last` (excluded) of `total` are shown."""
-    return (
-        f"[cut: characters {first:,}–{last:,} of {total:,} shown; read on with {read_call(uri, offset=last)}]"
-    )
+    return f"[cut: characters {first:,}–{last:,} of {total:,} shown; read on with {read_call(uri, offset=last)}]"
