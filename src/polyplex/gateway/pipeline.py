@@ -79,19 +79,17 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         except (UpstreamError, asyncio.CancelledError) as error:
             reply = await upstream.recover(error, connection, exchange, outgoing, call)
         if reply.stream is not None:
-            if core.results.passes(call, client, target, outgoing, reply):
-                return reply
-            reply = await core.results.received(call, client, target, upstream, reply)
+            reply = await core.results.received(call, client, target, upstream, outgoing, reply)
         if era is MODERN and rounds.needs_input(reply.result):
             reply = await asked(core, call, client, upstream, outgoing, reply)
         if reply.result is None:
-            return await failed(core, call, client, upstream, target, reply, fields)
+            passing = reply.stream is not None
+            return reply if passing else await failed(core, call, client, upstream, target, reply, fields)
         modern = client.binding.era is era is MODERN
         result = core.tasks.passed(call, client, upstream, reply.result) if tasks and modern else reply.result
         result = finish(call, result, era, upstream.naming)
-        if core.results.concerns(reply, result):
-            result = await core.results.bounded(call, client, target, reply, result)
-        reply.result = result
+        small = not core.results.concerns(reply, result)
+        reply.result = result if small else await core.results.bounded(call, client, target, reply, result)
         return reply
     except (RpcError, RemoteProtocolError, UpstreamError) as error:
         return answer_failure(call, error)

@@ -1,1 +1,1 @@
-"""What bounds results on their way to a model: content that is stored and referred to, texts that are cut, reading on."""
+"""What bounds results on their way to a model: large content is stored, long texts are cut; and reading on."""

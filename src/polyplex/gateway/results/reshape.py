@@ -232,8 +232,10 @@ class Reshaper:
             return None
         part = self._parts.get(shapes.text_of(raw) or "") if self._parts else None
         large = memoryview(raw).nbytes > self._limits.inline
-        if part is None and not large and (
-            memoryview(raw).nbytes <= self._limits.tokens or estimate(bytes(raw)) <= self._limits.tokens
+        if (
+            part is None
+            and not large
+            and (memoryview(raw).nbytes <= self._limits.tokens or estimate(bytes(raw)) <= self._limits.tokens)
         ):
             return None
         part = part or await self._keep_json(bytes(raw))

@@ -82,7 +82,7 @@ class Scanner:
         self._limit = limit
         self._new_mark = mark
         self._mark = ""
-        self._buffer = b""
+        self._buffer: bytes = b""
         self._events: list[Event] = []
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._step: Callable[[], bool] = self._structure

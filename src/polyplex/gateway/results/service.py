@@ -34,6 +34,7 @@ GATHERED_BYTES: Final = 4 * 1024 * 1024
 FIRST_SWEEP_SECONDS: Final = 30.0
 SWEEP_SECONDS: Final = 600.0
 _ENVELOPE: Final = b'{"jsonrpc":"2.0","id":0,"result":'
+_PLAIN: Final = Reply(result=b"{}")
 _NO_PARTS: Final[Mapping[str, Part]] = {}
 _NO_MEMBERS: Final[Mapping[str, str]] = {}
 
@@ -86,30 +87,25 @@ class Results:
         """False for most results, which are small: then there is nothing to do."""
         return len(result) > self.least or type(reply) is not Reply
 
-    def passes(self, call: Call, client: Client, target: Target, outgoing: Outgoing, reply: Reply) -> bool:
-        """True for a result that streams on to the client as it comes."""
-        stream = reply.stream
-        if stream is None or not outgoing.passes or stream.begins_with(*rounds.MARKS):
-            return False
-        if self.off:
-            return True
-        limits = self.limiter.of(call, client, target)
-        return limits is None or stream.length <= limits.least
+    async def received(
+        self, call: Call, client: Client, target: Target, upstream: Upstream, outgoing: Outgoing, reply: Reply
+    ) -> Reply:
+        """A result that comes as a stream: it streams on where it may, else it is read.
 
-    async def received(self, call: Call, client: Client, target: Target, upstream: Upstream, reply: Reply) -> Reply:
-        """A result that comes as a stream: whole where it is small or stays as it is, else with its large parts stored.
-
-        Raises `UpstreamLost` for what is cut short, or is no result.
+        What is very large and to be bounded is taken apart on the way, and its large parts stored. Raises
+        `UpstreamLost` for what is cut short, or is no result.
         """
         stream = reply.stream
         if stream is None:
             return reply
-        limits = None
-        if stream.length > GATHERED_BYTES and call.method in MEMBERS and not stream.begins_with(*rounds.MARKS):
-            limits = self.limiter.of(call, client, target)
+        final = not stream.begins_with(*rounds.MARKS)
+        bounding = final and not self.off and call.method in MEMBERS
+        limits = self.limiter.of(call, client, target) if bounding else None
+        if final and outgoing.passes and (limits is None or stream.length <= limits.least):
+            return reply
         server = upstream.config.name
         try:
-            if limits is None:
+            if limits is None or stream.length <= GATHERED_BYTES:
                 return Reply(result=_whole(await stream.read()))
             intake = Intake(stream, self.keeper, client.binding.caller, _origin(call, target), limits.inline)
             return ApartReply(await intake.run(upstream.config.options.timeout_seconds))
@@ -147,6 +143,12 @@ class Results:
         except RemoteProtocolError as error:
             log.warning("a result of %r stays whole, as it cannot be read: %s", target.server, error)
         return result
+
+    async def small(self, call: Call, client: Client, target: Target, result: bytes, of: str | None = None) -> bytes:
+        """As `bounded`, for a result that did not come as a stream."""
+        if len(result) <= self.least:
+            return result
+        return await self.bounded(call, client, target, _PLAIN, result, of)
 
     def _order(self, call: Call, client: Client, target: Target, limits: Limits, method: str) -> Order:
         current = call.session.revision >= R2025_06_18
