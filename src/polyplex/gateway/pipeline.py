@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw
 
 from polyplex.downstream.session import Call
 from polyplex.errors import (
+    PayloadError,
     RemoteProtocolError,
     RpcError,
     UpstreamBusy,
@@ -60,6 +61,7 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
             fields = back
         target = known_target(core, call, client, fields) or await late_target(core, call, client, fields)
         call.server = target.server
+        fields = await core.results.resolved(call, client, target, fields) if core.results.refers(call) else fields
         upstream = client.upstreams.get(target.server) or await core.upstream(client, target.server)
         if call.log_level is not None:
             upstream = await core.told(client, upstream, call.log_level)
@@ -91,7 +93,7 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         small = not core.results.concerns(reply, result)
         reply.result = result if small else await core.results.bounded(call, client, target, reply, result)
         return reply
-    except (RpcError, RemoteProtocolError, UpstreamError) as error:
+    except (RpcError, RemoteProtocolError, UpstreamError, PayloadError) as error:
         return answer_failure(call, error)
 
 
@@ -265,6 +267,10 @@ def answer_failure(call: Call, error: Exception) -> Reply:
         return Reply.failure(code, error.message, error.data)
     if isinstance(error, RemoteProtocolError):
         return Reply.failure(error.code, str(error))
+    if isinstance(error, PayloadError):
+        if call.method == "tools/call":
+            return Reply(result=results.tool_failure(str(error), call.session.era))
+        return Reply.failure(INVALID_PARAMS, str(error))
     if not isinstance(error, UpstreamError):
         raise error
     text = explain(error)

@@ -75,18 +75,19 @@ class Limiter:
     def _is_raw(self, client: Client, target: Target) -> bool:
         server = self._servers.get(target.server)
         if server is not None:
-            tool = self._tool(target)
+            tool = self.tool(target)
             mode = tool.results or server.options.results
             if mode is not None and (mode == "raw" or self._raw):
                 return mode == "raw"
         return client.profile.results == "raw"
 
-    def _tool(self, target: Target) -> ToolOptions:
+    def tool(self, target: Target) -> ToolOptions:
+        """What is configured for a tool."""
         server = self._servers.get(target.server)
         return _NOTHING if server is None else server.options.tools.get(target.local, _NOTHING)
 
     def _of_tool(self, target: Target) -> Limits:
-        tool = self._tool(target)
+        tool = self.tool(target)
         if tool.max_tokens is None and tool.summary is None:
             return self._usual
         key = (target.server, target.local)

@@ -16,14 +16,17 @@ from polyplex.gateway.results.intake import Intake, TakenApart
 from polyplex.gateway.results.keeper import Keeper, Part
 from polyplex.gateway.results.limits import Limiter, Limits
 from polyplex.gateway.results.reshape import Order, Reshaper
+from polyplex.gateway.results.resolving import resolved
 from polyplex.gateway.results.shapes import MEMBERS
 from polyplex.gateway.results.structured import output_schema
 from polyplex.gateway.results.summaries import Summaries
 from polyplex.mux.router import Target
 from polyplex.protocol import jsonrpc
 from polyplex.protocol.bridge.results import tool_failure
+from polyplex.protocol.jsonrpc import Fields
 from polyplex.protocol.revisions import R2025_06_18
 from polyplex.store.open_store import open_store
+from polyplex.store.payload import URI_PREFIX
 from polyplex.transports.body import stream_of
 from polyplex.transports.exchange import Reply
 from polyplex.transports.http_client import HttpFailure
@@ -57,6 +60,7 @@ class Results:
         self.off = self.limiter.off
         self.least = self.limiter.least
         self.keeper = Keeper(config.options.payloads, lambda: open_store(config.options.payloads, state_folder))
+        self._prefix = b"://" if config.options.payloads.uri == "store" else URI_PREFIX.encode()
         self._sweeping: asyncio.Task[None] | None = None
 
     # -- life
@@ -83,6 +87,16 @@ class Results:
             await asyncio.sleep(SWEEP_SECONDS)
 
     # -- what the straight line calls
+    def refers(self, call: Call) -> bool:
+        """True where the arguments of a call may name payloads."""
+        params = call.params
+        return params is not None and self._prefix in params and call.method == "tools/call" and not self.off
+
+    async def resolved(self, call: Call, client: Client, target: Target, fields: Fields) -> Fields:
+        """The params with what payload URIs stand for, where that is wanted. Raises `RpcError`, `PayloadError`."""
+        tool = self.limiter.tool(target)
+        return await resolved(self.keeper, client.binding.caller, tool, call, target, fields)
+
     def concerns(self, reply: Reply, result: bytes) -> bool:
         """False for most results, which are small: then there is nothing to do."""
         return len(result) > self.least or type(reply) is not Reply
