@@ -26,7 +26,6 @@ from polyplex.protocol.bridge.results import tool_failure
 from polyplex.protocol.jsonrpc import Fields
 from polyplex.protocol.revisions import R2025_06_18
 from polyplex.store.open_store import open_store
-from polyplex.store.payload import URI_PREFIX
 from polyplex.transports.body import stream_of
 from polyplex.transports.exchange import Reply
 from polyplex.transports.http_client import HttpFailure
@@ -60,7 +59,7 @@ class Results:
         self.off = self.limiter.off
         self.least = self.limiter.least
         self.keeper = Keeper(config.options.payloads, lambda: open_store(config.options.payloads, state_folder))
-        self._prefix = b"://" if config.options.payloads.uri == "store" else URI_PREFIX.encode()
+        self._prefix = b":" if config.options.payloads.uri == "store" else b"polyplex:"
         self._sweeping: asyncio.Task[None] | None = None
 
     # -- life
