@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from polyplex.catalog.arguments import Checker, unknown_names
+from polyplex.config.model import RESERVED_SERVER
 from polyplex.downstream.session import Call
 from polyplex.gateway.client import Client
 from polyplex.gateway.profile import Profile
@@ -20,7 +21,7 @@ from polyplex.protocol.jsonrpc import Fields, decode_fields, decode_text, encode
 from polyplex.protocol.revisions import MODERN, Era
 from polyplex.transports.exchange import Reply
 
-BUILTIN: Final = "polyplex"
+BUILTIN: Final = RESERVED_SERVER
 """The server name that no configured server may have; public names of built-in tools begin with it."""
 
 Json = dict[str, Any]
