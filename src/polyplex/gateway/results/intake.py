@@ -8,7 +8,9 @@ from typing import Final, NamedTuple
 
 from polyplex.content import kinds
 from polyplex.errors import PayloadError
-from polyplex.gateway.results.keeper import HEAD_BYTES, JSON, TAIL_BYTES, Keeper, Part
+from polyplex.gateway.results.counting import Counter
+from polyplex.gateway.results.keeper import HEAD_BYTES, JSON, PREVIEWED_BYTES, TAIL_BYTES, Keeper, Part, shape_of
+from polyplex.gateway.results.limits import Limits
 from polyplex.gateway.results.scanner import Begin, Event, Kind, Piece, Scanner
 from polyplex.store.writer import PayloadWriter
 from polyplex.transports.body import BodyStream
@@ -31,32 +33,42 @@ class TakenApart(NamedTuple):
 class _Growing:
     """A part on its way into the store."""
 
-    def __init__(self, writer: PayloadWriter) -> None:
+    def __init__(self, writer: PayloadWriter, begin: Begin, tokens: int) -> None:
         self.writer = writer
-        self.kind = Kind.TEXT
-        self.declared: str | None = None
+        self._begin, self._tokens = begin, tokens
+        self._media_type = JSON if begin.kind is Kind.JSON else ""
+        self._counter: Counter | None = None
         self._head = bytearray()
         self._tail = b""
 
     async def write(self, data: bytes) -> None:
+        """The next bytes."""
         if len(self._head) < HEAD_BYTES:
             self._head += data[: HEAD_BYTES - len(self._head)]
         self._tail = data[-TAIL_BYTES:] if len(data) >= TAIL_BYTES else (self._tail + data)[-TAIL_BYTES:]
+        if self._counter is None:
+            self._media_type = self._media_type or kinds.sniff(data[:PREVIEWED_BYTES], self._begin.media_type)
+            self._counter = Counter(self._media_type)
+        self._counter.feed(data)
         await self.writer.write(data)
 
     async def commit(self) -> Part:
-        head = bytes(self._head)
-        media_type = JSON if self.kind is Kind.JSON else kinds.sniff(head, self.declared)
-        return Part(await self.writer.commit(media_type), head, self._tail)
+        """Make it a payload. Raises `PayloadError`."""
+        media_type = self._media_type or kinds.sniff(b"", self._begin.media_type)
+        payload = await self.writer.commit(media_type)
+        head, counted = bytes(self._head), None if self._counter is None else self._counter.records
+        shape = shape_of(head, self._tail, media_type, payload.size, self._tokens, counted)
+        return Part(payload, head, self._tail, shape)
 
 
 class Intake:
-    """Takes one stream apart. Texts and data larger than `limit` bytes become payloads of `owner`."""
+    """Takes one stream apart. Texts and data over the limit become payloads of `owner`."""
 
-    def __init__(self, stream: BodyStream, keeper: Keeper, owner: str, origin: str, limit: int) -> None:
+    def __init__(self, stream: BodyStream, keeper: Keeper, owner: str, origin: str, limits: Limits) -> None:
         self._stream = stream
         self._keeper, self._owner, self._origin = keeper, owner, origin
-        self._scanner = Scanner(limit, self._new_mark)
+        self._scanner = Scanner(limits.inline, self._new_mark)
+        self._tokens = limits.preview_tokens
         self._begun: deque[PayloadWriter] = deque()
         self._growing: _Growing | None = None
         self._parts: dict[str, Part] = {}
@@ -123,8 +135,7 @@ class Intake:
 
     async def _handle(self, event: Event) -> None:
         if isinstance(event, Begin):
-            self._growing = _Growing(self._begun.popleft())
-            self._growing.kind, self._growing.declared = event.kind, event.media_type
+            self._growing = _Growing(self._begun.popleft(), event, self._tokens)
             return
         if self._growing is None:
             return

@@ -1,5 +1,6 @@
 """Payloads on behalf of the calls whose results they are: made, named, described."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -8,23 +9,30 @@ from msgspec import Struct
 
 from polyplex.config.model import PayloadOptions
 from polyplex.content import kinds
+from polyplex.content.preview import preview
 from polyplex.errors import PayloadMissing
+from polyplex.gateway.results.counting import count
 from polyplex.store.payload import Payload, id_of
 from polyplex.store.payload_store import PayloadStore
 from polyplex.store.writer import PayloadWriter
 
 META_PAYLOAD: Final = "polyplex/payload"
 HEAD_BYTES: Final = 64 * 1024
+PREVIEWED_BYTES: Final = 16 * 1024
 TAIL_BYTES: Final = 8 * 1024
 JSON: Final = "application/json"
 
 
 class Part(Struct, frozen=True):
-    """A payload with its first and last bytes, which its preview is made of; the head is all where it is short."""
+    """A payload with its first and last bytes, which its preview is made of; the head is all where it is short.
+
+    `shape` is the preview.
+    """
 
     payload: Payload
     head: bytes
-    tail: bytes = b""
+    tail: bytes
+    shape: str
 
     @property
     def whole(self) -> bytes | None:
@@ -57,10 +65,16 @@ class Keeper:
         if self._store is not None:
             await self._store.close()
 
-    async def keep(self, owner: str, data: bytes, origin: str, media_type: str | None, *, exact: bool = False) -> Part:
-        """Make a payload of what is in memory; the media type was declared, or is `exact`. Raises `PayloadError`."""
-        kind = media_type if exact and media_type else kinds.sniff(data[:HEAD_BYTES], media_type)
-        return Part(await self.store.put(owner, data, kind, origin=origin), data)
+    async def keep(self, owner: str, data: bytes, origin: str, declared: str | None, tokens: int) -> Part:
+        """Make a payload of what is in memory, with a preview of so many tokens. Raises `PayloadError`."""
+        kind = kinds.sniff(data[:PREVIEWED_BYTES], declared)
+        putting = asyncio.get_running_loop().create_task(self.store.put(owner, data, kind, origin=origin))
+        await asyncio.sleep(0)  # the disk works while the preview is made
+        try:
+            shape = shape_of(data, data[-TAIL_BYTES:], kind, len(data), tokens, count(data, kind) if tokens else None)
+        finally:
+            payload = await putting
+        return Part(payload, data, data[-TAIL_BYTES:], shape)
 
     def writer(self, owner: str, origin: str) -> PayloadWriter:
         """Begin a payload whose media type is found out on the way."""
@@ -108,3 +122,10 @@ class Keeper:
         if payload.expires is not None:
             found["expires"] = datetime.fromtimestamp(payload.expires, UTC).isoformat(timespec="seconds")
         return found | more
+
+
+def shape_of(head: bytes, tail: bytes, media_type: str, size: int, tokens: int, records: int | None) -> str:
+    """The preview of a content; empty for no tokens."""
+    if not tokens:
+        return ""
+    return preview(head[:PREVIEWED_BYTES], media_type, size, tail=tail, max_tokens=tokens, records_total=records)

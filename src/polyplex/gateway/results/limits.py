@@ -14,6 +14,7 @@ from polyplex.protocol.bridge.requests import read_meta
 from polyplex.protocol.jsonrpc import Fields, decode_fields
 
 UNREACHED: Final = 1 << 30
+PREVIEW_TOKENS: Final = 300
 META_RESULTS: Final = "polyplex/results"
 META_SUMMARY: Final = "polyplex/summary"
 META_FOCUS: Final = "polyplex/focus"
@@ -37,6 +38,11 @@ class Limits(Struct, frozen=True):
     def least(self) -> int:
         """Results up to so many bytes need not be looked at."""
         return min(self.inline, self.tokens)
+
+    @property
+    def preview_tokens(self) -> int:
+        """What the preview of one content may cost."""
+        return min(PREVIEW_TOKENS, max(self.tokens // 2, 40))
 
 
 class Limiter:

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
-from polyplex.content import budget
+from polyplex.content import budget, notices
 from polyplex.content.cut import cut
-from polyplex.content.preview import preview
+from polyplex.content.notices import NOTICE_TOKENS, READ_TOOL
 from polyplex.content.tokens import estimate
 from polyplex.gateway.results import shapes, words
 from polyplex.gateway.results.keeper import JSON, META_PAYLOAD, Keeper, Part
@@ -19,11 +19,8 @@ from polyplex.gateway.results.shapes import Body
 from polyplex.gateway.results.structured import Structured
 from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
 
-PREVIEW_TOKENS: Final = 300
-NOTICE_TOKENS: Final = 90
-LEAST_SHARE: Final = 150
+SUMMARY_TOKENS: Final = 600
 LEAST_WITH_TAIL: Final = 400
-MANY: Final = 8
 
 # A summary of a payload in at most so many tokens, and who wrote it; None for none.
 Summarise = Callable[[Part, int], Awaitable[tuple[str, str] | None]]
@@ -102,24 +99,21 @@ class Reshaper:
         part = self._parts.get(shapes.text_of(body.raw) or "") if self._parts and body.size < 200 else None
         if part is not None or body.size <= self._limits.inline:
             return part
-        return await self._keep(body)
-
-    async def _keep(self, body: Body) -> Part:
         data, decoded = shapes.data_in(body)
-        declared = body.media_type if decoded else "text/plain"
-        return await self._keeper.keep(self._order.owner, data, self._order.origin, declared)
+        if body.is_text and len(data) <= self._limits.inline:
+            return None  # it is its escapes that are large
+        return await self._put(data, body.media_type if decoded else "text/plain", self._limits.preview_tokens)
 
-    async def _keep_json(self, data: bytes) -> Part:
-        return await self._keeper.keep(self._order.owner, data, self._order.origin, JSON, exact=True)
+    async def _put(self, data: bytes, declared: str | None, tokens: int = 0) -> Part:
+        return await self._keeper.keep(self._order.owner, data, self._order.origin, declared, tokens)
 
     async def _described(
         self, part: Part, like: bytes | None, body: Body | None = None, *, what: str = ""
     ) -> list[Item]:
         """What stands for a stored content: its shape, a summary where one is wanted, and a link."""
         payload, tokens = part.payload, self._limits.tokens
-        most = min(PREVIEW_TOKENS, max(tokens // 2, 40))
-        shape = preview(part.head, payload.media_type, payload.size, tail=part.tail, max_tokens=most)
-        summary = await self._order.summarise(part, min(2 * PREVIEW_TOKENS, tokens // 4))
+        shape = part.shape
+        summary = await self._order.summarise(part, min(SUMMARY_TOKENS, tokens // 4))
         if summary is not None:
             shape = f"{shape}\n\n{words.summarised(*summary)}"
         if not what and body is not None and body.uri is not None:
@@ -129,13 +123,12 @@ class Reshaper:
 
     def _noted(self, text: str, part: Part, like: bytes | None, uri: str | None = None, **more: Any) -> list[Item]:
         """A text of ours and the link beside it, as far as the client's revision has them."""
-        meta = {META_PAYLOAD: self._keeper.describe(part.payload, **more)} if self._order.metas else None
+        links = self._order.links and self._member == "content"
+        meta = {META_PAYLOAD: self._keeper.describe(part.payload, **more)} if self._order.metas and not links else None
         items = [Item(shapes.note(self._member, like, text, meta), True)]
-        if self._order.links and self._member == "content":
-            items.append(Item(self._link(part, uri), True))
-        return items
+        return [*items, Item(self._link(part, uri, **more), True)] if links else items
 
-    def _link(self, part: Part, uri: str | None) -> bytes:
+    def _link(self, part: Part, uri: str | None, **more: Any) -> bytes:
         payload = part.payload
         return encode_json(
             {
@@ -144,30 +137,29 @@ class Reshaper:
                 "name": shapes.file_name(uri, self._order.origin, payload.media_type),
                 "mimeType": payload.media_type,
                 "size": payload.size,
-                "description": f"Read it in parts with {words.READ_TOOL}.",
-                "_meta": {META_PAYLOAD: self._keeper.describe(payload)},
+                "description": f"Read it in parts with {READ_TOOL}.",
+                "_meta": {META_PAYLOAD: self._keeper.describe(payload, **more)},
             }
         )
 
     # -- what is many
     async def _few(self, items: list[Item]) -> list[Item]:
         """Items that are small each, and too much together: the first ones stay, the list is stored."""
-        size = sum(len(item.raw) for item in items)
-        crowded = len(items) > MANY and self._limits.tokens // len(items) < LEAST_SHARE
-        over = crowded and self._tokens(items) > self._limits.tokens
-        if len(items) < 2 or (size <= self._limits.inline and not over):
+        if len(items) < 2 or sum(len(item.raw) for item in items) <= self._limits.inline:
             return items
-        part = await self._keep_json(bytes(shapes.list_of([item.raw for item in items])))
-        kept: list[Item] = []
-        size, tokens = self._limits.inline // 2, max(self._limits.tokens * 3 // 4 - NOTICE_TOKENS, 0)
+        size, tokens, fitting = self._limits.inline // 2, self._limits.tokens - NOTICE_TOKENS, 0
         for item in items:
             size, tokens = size - len(item.raw), tokens - estimate(item.raw)
             if size < 0 or tokens < 0:
                 break
-            kept.append(item)
+            fitting += 1
+        return [*items[:fitting], *await self._listed(items, fitting)]
+
+    async def _listed(self, items: list[Item], shown: int) -> list[Item]:
+        """What stands for all items from `shown` on. The list is stored whole, so that places in it are the same."""
+        part = await self._put(bytes(shapes.list_of([item.raw for item in items])), JSON)
         what = "messages" if self._member == "messages" else "contents"
-        text = words.listed(self._keeper.uri_of(part.payload), len(kept), len(items), what)
-        return kept + self._noted(text, part, None)
+        return self._noted(words.listed(self._keeper.uri_of(part.payload), shown, len(items), what), part, None)
 
     def _tokens(self, items: list[Item]) -> int:
         return sum(estimate(item.raw) if item.ours else budget.weigh(item.raw).tokens for item in items)
@@ -177,27 +169,34 @@ class Reshaper:
         """Within the tokens: the longest are cut, or moved out where they cannot be."""
         if sum(len(item.raw) for item in items) <= self._limits.tokens or self._tokens(items) <= self._limits.tokens:
             return items
-        ours = self._tokens([item for item in items if item.ours])
-        weights = [budget.weigh(item.raw) for item in items if not item.ours]
-        shares = iter(budget.share(weights, max(self._limits.tokens - ours, 0)))
+        ours = [item.ours for item in items]
+        weights = [budget.weigh(item.raw) for item in items]
+        weights = [
+            budget.Weight(weight.tokens, weight.cuttable and not own) for weight, own in zip(weights, ours, strict=True)
+        ]
+        plan = budget.share(weights, self._limits.tokens)
         out: list[Item] = []
-        for item in items:
-            share = None if item.ours else next(shares)
-            if share is None or share.action == "keep":
-                out.append(item)
-                continue
-            body = shapes.body_of(self._member, item.raw)
-            if body is None:
-                out += await self._described(await self._keep_json(item.raw), item.raw)
-            elif share.action == "cut" and body.is_text:
-                out += await self._cut(item, body, share.max_tokens)
-            else:
-                out += await self._described(await self._keep(body), item.raw, body)
-        return out
+        for item, share in zip(items, plan.shares, strict=False):
+            out += await self._shared(item, share)
+        return out if plan.rest is None else out + await self._listed(items, plan.rest)
+
+    async def _shared(self, item: Item, share: budget.Share) -> list[Item]:
+        """One item with its share."""
+        if item.ours or share.action == "keep":
+            return [item]
+        body = shapes.body_of(self._member, item.raw)
+        if body is None:
+            return await self._described(await self._put(item.raw, JSON, share.max_tokens), item.raw)
+        if share.action == "cut" and body.is_text:
+            return await self._cut(item, body, share.max_tokens)
+        data, decoded = shapes.data_in(body)
+        part = await self._put(data, body.media_type if decoded else "text/plain", share.max_tokens)
+        return await self._described(part, item.raw, body)
 
     async def _cut(self, item: Item, body: Body, max_tokens: int) -> list[Item]:
         """The beginning of a text (and its end, where that helps), and how to read on."""
-        text, part = shapes.text_in(body), await self._keep(body)
+        text = shapes.text_in(body)
+        part = await self._put(text.encode(), body.media_type)
         payload, uri = part.payload, self._keeper.uri_of(part.payload)
         room = max(max_tokens - NOTICE_TOKENS * (2 if self._order.links else 1), 20)
         summary = await self._order.summarise(part, room // 3)
@@ -205,24 +204,17 @@ class Reshaper:
         found = cut(text, room, media_type=payload.media_type, tail=room >= LEAST_WITH_TAIL and summary is None)
         if found.whole:
             return [item]
-        records = ""
-        if found.records_shown is not None:
-            total = "" if found.records_total is None else f" of {found.records_total:,}"
-            records = f"the first {found.records_shown:,}{total} records"
-        notice = words.cut(uri, 0, found.resume_bytes, found.total_bytes, records=records)
+        notice = notices.cut_notice(found, uri)
         if summary is not None:
             notice = f"{notice}\n{words.summarised(*summary)}"
-        more = {"shown": {"offset": 0, "end": found.end_bytes}}
-        if found.kind in ("json", "records") and payload.media_type == JSON:  # what is JSON stays JSON
+        more = {"shown": notices.shown_fields(found, None)}
+        if found.kind == "json" and payload.media_type == JSON:  # what is JSON stays JSON
             kept = Item(shapes.with_text(item.raw, body, found.kept), True)
             return [kept, *self._noted(notice, part, item.raw, body.uri, **more)]
         shown = "\n".join(filter(None, (found.kept, notice, found.tail)))
         kept = Item(shapes.with_text(item.raw, body, shown), True)
-        return [kept] + ([Item(self._link(part, body.uri), True)] if self._links_contents else [])
-
-    @property
-    def _links_contents(self) -> bool:
-        return self._order.links and self._member == "content"
+        linked = self._order.links and self._member == "content"
+        return [kept, Item(self._link(part, body.uri, **more), True)] if linked else [kept]
 
     # -- the rest of the result
     async def _structured(self, fields: Fields, items: list[Item]) -> list[Item] | None:
@@ -238,7 +230,7 @@ class Reshaper:
             and (memoryview(raw).nbytes <= self._limits.tokens or estimate(bytes(raw)) <= self._limits.tokens)
         ):
             return None
-        part = part or await self._keep_json(bytes(raw))
+        part = part or await self._put(bytes(raw), JSON, self._limits.preview_tokens)
         smaller = await Structured(self._keeper, self._order.owner, self._order.output_schema).smaller(
             part, self._limits
         )
@@ -253,7 +245,7 @@ class Reshaper:
         told = any(item.ours for item in items)  # then the texts say already what is in it
         if smaller is None and not told:
             return await self._described(part, None, what="structuredContent")
-        text = words.structured(uri, part.payload, () if smaller is None else smaller.cut)
+        text = words.structured(uri, part.payload) if smaller is None else notices.shrunk_notice(smaller.cut, uri)
         return self._noted(text, part, None, of="structuredContent")
 
     async def _other_members(self, fields: Fields, items: list[Item]) -> bool:

@@ -10,10 +10,10 @@ import msgspec
 from msgspec import Raw
 
 from polyplex.config.model import ToolOptions
+from polyplex.content import kinds
 from polyplex.downstream.session import Call
 from polyplex.errors import PayloadQueryError, RemoteProtocolError, RpcError
 from polyplex.gateway.results.keeper import Keeper
-from polyplex.gateway.results.words import is_readable
 from polyplex.mux.router import Target
 from polyplex.protocol.bridge.requests import read_meta
 from polyplex.protocol.jsonrpc import INVALID_PARAMS, Fields, decode_fields, encode_json
@@ -122,7 +122,7 @@ class Resolver:
         data = await self._keeper.read(self._owner, payload, MAX_CONTENT_BYTES)
         if plain and _wants_json(schema):
             return _as_json(data, path)
-        if plain and (is_readable(payload.media_type) or not payload.media_type.startswith(("image/", "audio/"))):
+        if plain and (kinds.is_text(payload.media_type) or not payload.media_type.startswith(("image/", "audio/"))):
             try:
                 return encode_json(data.decode())
             except UnicodeDecodeError:

@@ -120,7 +120,7 @@ class Results:
         try:
             if limits is None or stream.length <= GATHERED_BYTES:
                 return Reply(result=_whole(await stream.read()))
-            intake = Intake(stream, self.keeper, client.binding.caller, _origin(call, target), limits.inline)
+            intake = Intake(stream, self.keeper, client.binding.caller, _origin(call, target), limits)
             return ApartReply(await intake.run(upstream.config.options.timeout_seconds))
         except (RemoteProtocolError, HttpFailure, TimeoutError) as error:
             reason = str(error) or "nothing came for too long"
@@ -148,7 +148,7 @@ class Results:
         order = self._order(call, client, target, limits, method)
         try:
             if not apart and len(result) > GATHERED_BYTES:
-                intake = Intake(stream_of(memoryview(result)), self.keeper, order.owner, order.origin, limits.inline)
+                intake = Intake(stream_of(memoryview(result)), self.keeper, order.owner, order.origin, limits)
                 result, parts, members = await intake.run(1.0)
             return await Reshaper(self.keeper, order, parts, members).run(result)
         except PayloadError as error:

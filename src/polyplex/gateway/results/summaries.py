@@ -4,13 +4,12 @@ import asyncio
 import logging
 from typing import Final
 
-from polyplex.content import summary
+from polyplex.content import kinds, summary
 from polyplex.downstream.session import Call
 from polyplex.errors import PayloadError, RpcError
 from polyplex.gateway.client import Client
 from polyplex.gateway.results.keeper import Keeper, Part
 from polyplex.gateway.results.limits import Limits
-from polyplex.gateway.results.words import is_readable
 from polyplex.protocol.jsonrpc import encode_json
 from polyplex.protocol.revisions import LEGACY
 
@@ -29,7 +28,7 @@ class Summaries:
     async def of(self, owner: str, part: Part, max_tokens: int) -> tuple[str, str] | None:
         """A summary and who made it; None where none is wanted, or the content is no text."""
         wanted, payload = self._limits.summary, part.payload
-        if wanted == "none" or max_tokens < LEAST_TOKENS or not is_readable(payload.media_type):
+        if wanted == "none" or max_tokens < LEAST_TOKENS or not kinds.is_text(payload.media_type):
             return None
         data = part.whole
         if data is None:
