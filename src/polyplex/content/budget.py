@@ -1,5 +1,6 @@
 """Which content blocks of a result are cut, and how far: small ones stay whole, the largest give first."""
 
+import binascii
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
@@ -106,9 +107,11 @@ def share(weights: Sequence[Weight], max_tokens: int) -> Plan:
     solid = sorted((n for n, weight in enumerate(weights) if not weight.cuttable), key=lambda n: costs[n])
     level = _level(costs, max_tokens)
     while solid and costs[solid[-1]] > max(level, NOTICE_TOKENS):
-        largest = solid.pop()
-        costs[largest] = NOTICE_TOKENS
-        moved.add(largest)
+        for _ in range(max(1, len(solid) // 16)):  # many at once where there are many, or it would take long
+            largest = solid.pop()
+            if costs[largest] > NOTICE_TOKENS:
+                costs[largest] = NOTICE_TOKENS
+                moved.add(largest)
         level = _level(costs, max_tokens)
     if level < FEWEST:
         return _first_ones(weights, max_tokens)
@@ -150,8 +153,6 @@ def _first_ones(weights: Sequence[Weight], max_tokens: int) -> Plan:
 
 
 def _image(data: str) -> int:
-    import binascii
-
     try:
         head = binascii.a2b_base64(data[:_HEAD_BYTES])
     except (binascii.Error, ValueError):

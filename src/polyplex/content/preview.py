@@ -20,7 +20,7 @@ from polyplex.content.tokens import estimate
 
 HEAD_BYTES: Final = 65_536
 TAIL_BYTES: Final = 4_096
-_MOST_ROWS: Final = 150
+_MOST_ROWS: Final = 100
 _MOST_COLUMNS: Final = 24
 _SHAPE_PART: Final = 0.7
 _RECORDS_SHOWN: Final = 100
