@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from polyplex.config.model import PayloadOptions
@@ -22,6 +22,7 @@ from polyplex.store.writer import PayloadWriter
 
 log = logging.getLogger("polyplex.store")
 READ_THREADS: Final = 4
+CHUNK_BYTES: Final = 256 * 1024
 DEFAULT_MEDIA_TYPE: Final = "application/octet-stream"
 T = TypeVar("T")
 
@@ -29,8 +30,27 @@ T = TypeVar("T")
 class OpenPayload:
     """A payload that is being read: it is not cut off by its expiry, nor, in a folder, by its removal."""
 
-    def __init__(self, payload: Payload, source: Source) -> None:
+    def __init__(self, payload: Payload, source: Source, pool: Executor) -> None:
         self.payload, self.source = payload, source
+        self._pool = pool
+        self._job: asyncio.Future[bytes] | None = None
+
+    async def read(self, offset: int, length: int) -> bytes:
+        """Bytes from `offset` on, fewer than `length` only at the end. For one task at a time."""
+        loop = asyncio.get_running_loop()
+        self._job = loop.run_in_executor(self._pool, self.source.read_at, offset, length)
+        return await self._job
+
+    async def chunks(self, size: int = CHUNK_BYTES) -> AsyncGenerator[bytes]:
+        """All of it, in order."""
+        for offset in range(0, self.payload.size, size):
+            yield await self.read(offset, size)
+
+    async def close(self) -> None:
+        """Let go of it, once no thread reads it any more."""
+        if self._job is not None and not self._job.done():
+            await asyncio.wait([self._job])
+        await asyncio.get_running_loop().run_in_executor(self._pool, self.source.close)
 
 
 class PayloadStore:
@@ -74,8 +94,7 @@ class PayloadStore:
     # -- reading
     async def stat(self, owner: str, reference: str) -> Payload:
         """What is known of a payload, by its URI or id. Raises `PayloadMissing`, `PayloadStoreFailed`."""
-        async with self.opened(owner, reference) as opened:
-            return opened.payload
+        return await self.read(owner, reference, lambda opened: opened.payload)
 
     @contextlib.asynccontextmanager
     async def opened(self, owner: str, reference: str) -> AsyncGenerator[OpenPayload]:
@@ -84,7 +103,11 @@ class PayloadStore:
         try:
             yield opened
         finally:
-            await asyncio.shield(self.in_thread(opened.source.close))
+            await asyncio.shield(opened.close())
+
+    async def read(self, owner: str, reference: str, work: Callable[[OpenPayload], T]) -> T:
+        """What blocking work makes of a payload, in a thread; raises as `opened`."""
+        return await self.in_thread(self._read, owner, reference, work)
 
     async def in_thread(self, work: Callable[..., T], *arguments: object) -> T:
         """Run reading work in one of the store's threads."""
@@ -151,7 +174,14 @@ class PayloadStore:
             expires=lifetime.expires,
             origin=record.origin,
         )
-        return OpenPayload(payload, source)
+        return OpenPayload(payload, source, self._readers)
+
+    def _read(self, owner: str, reference: str, work: Callable[[OpenPayload], T]) -> T:
+        opened = self._open(owner, reference)
+        try:
+            return work(opened)
+        finally:
+            opened.source.close()
 
     def _missing(self) -> PayloadMissing:
         ttl = self.options.ttl_seconds
