@@ -46,19 +46,23 @@ class Limits(Struct, frozen=True):
 
 
 class Limiter:
-    """The limits of each call. `least` is the least of all that are configured."""
+    """The limits of each call: `usual` ones, or those of its tool. `least` is the least of all that are configured."""
 
     def __init__(self, options: GatewayOptions, servers: Mapping[str, ServerConfig]) -> None:
         self._servers = servers
         self._raw = options.results.mode == "raw"
-        self._usual = Limits(
+        self.usual = Limits(
             options.payloads.inline_limit_bytes or UNREACHED,
             options.results.max_tokens or UNREACHED,
             options.results.summary,
         )
         self._known: dict[tuple[str, str], Limits] = {}
         tools = [tool for server in servers.values() for tool in server.options.tools.values()]
-        self.least = min([self._usual.least, *(tool.max_tokens or UNREACHED for tool in tools)])
+        modes = [server.options.results for server in servers.values()] + [tool.results for tool in tools]
+        modes += [client.results for client in options.clients.values()]
+        self.least = min([self.usual.least, *(tool.max_tokens or UNREACHED for tool in tools)])
+        if self._raw and "bounded" not in modes:
+            self.least = UNREACHED
 
     @property
     def off(self) -> bool:
@@ -95,11 +99,11 @@ class Limiter:
     def _of_tool(self, target: Target) -> Limits:
         tool = self.tool(target)
         if tool.max_tokens is None and tool.summary is None:
-            return self._usual
+            return self.usual
         key = (target.server, target.local)
         limits = self._known.get(key)
         if limits is None:
-            usual = self._usual
+            usual = self.usual
             limits = Limits(usual.inline, tool.max_tokens or usual.tokens, tool.summary or usual.summary)
             self._known[key] = limits
         return limits

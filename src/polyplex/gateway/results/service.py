@@ -15,6 +15,7 @@ from polyplex.gateway.client import Client
 from polyplex.gateway.results.intake import Intake, TakenApart
 from polyplex.gateway.results.keeper import Keeper, Part
 from polyplex.gateway.results.limits import Limiter, Limits
+from polyplex.gateway.results.reading import Reading
 from polyplex.gateway.results.reshape import Order, Reshaper
 from polyplex.gateway.results.resolving import resolved
 from polyplex.gateway.results.shapes import MEMBERS
@@ -59,6 +60,7 @@ class Results:
         self.off = self.limiter.off
         self.least = self.limiter.least
         self.keeper = Keeper(config.options.payloads, lambda: open_store(config.options.payloads, state_folder))
+        self.reading = Reading(self.keeper, self.limiter)
         self._prefix = b":" if config.options.payloads.uri == "store" else b"polyplex:"
         self._sweeping: asyncio.Task[None] | None = None
 
