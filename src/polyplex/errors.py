@@ -6,6 +6,8 @@ PolyplexError
     LocalProtocolError     we would have sent it
     RemoteProtocolError    the peer sent it
   RpcError                 a JSON-RPC error to answer with (code, message, data)
+  ExportError              a model's call cannot be read: no such tool, or arguments that are no object
+  SearchUnavailable        the search index is not there yet
   UpstreamError            a server behind polyplex failed
     UpstreamUnavailable    it is not connected; nothing was sent
     UpstreamTimeout        it did not answer in time
@@ -60,6 +62,14 @@ class RpcError(PolyplexError):
     def __init__(self, code: int, message: str, data: bytes | None = None) -> None:
         super().__init__(message)
         self.code, self.message, self.data = code, message, data
+
+
+class ExportError(PolyplexError):
+    """A call that a model made cannot be read: it names no exported tool, or its arguments are no JSON object."""
+
+
+class SearchUnavailable(PolyplexError):
+    """There is no search index yet: it is being built, or could not be."""
 
 
 class UpstreamError(PolyplexError):

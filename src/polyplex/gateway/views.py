@@ -90,14 +90,14 @@ class View:
         while end < len(entries) and end - start < PAGE_ENTRIES and (size < PAGE_BYTES or end == start):
             size += len(entries[end].raw)
             end += 1
-        shown = (self._form(member, entry, era, tasks) for entry in entries[start:end])
+        shown = (self.form(member, entry, era, tasks) for entry in entries[start:end])
         fields: Fields = {member: Raw(b"[" + b",".join(shown) + b"]")}
         if end < len(entries):
             fields["nextCursor"] = Raw(encode_json(cursors.seal(method, entries[end - 1].key, end)))
         ttl, scope = self._ttl[member]
         return finish(method, fields, ttl, scope) if era is Era.MODERN else encode_json(fields)
 
-    def _form(self, member: str, entry: Entry, era: Era, tasks: bool) -> bytes:
+    def form(self, member: str, entry: Entry, era: Era, tasks: bool) -> bytes:
         """An entry in the form that an era allows: legacy clients may get the tools of modern servers in another.
 
         Whether a tool can be called as a task depends on who asks, too.

@@ -8,10 +8,11 @@ import msgspec
 from polyplex.catalog.signatures import compact, one_line
 from polyplex.content.tokens import estimate
 from polyplex.downstream.session import Call
+from polyplex.errors import SearchUnavailable
 from polyplex.gateway.builtins import BuiltinTool, Json, ToolFailure, builtin_entry, text_result, when_searching
 from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
-from polyplex.gateway.finding import IndexNotReady, Match
+from polyplex.gateway.finding import Match
 from polyplex.gateway.instructions import server_list
 from polyplex.mux.entries import Entry
 
@@ -68,7 +69,7 @@ class FindTools:
             match = await self._core.finder.find(
                 view, arguments["query"], k, server=server, allowed=self._core.allowed(client)
             )
-        except IndexNotReady as error:
+        except SearchUnavailable as error:
             raise ToolFailure(str(error)) from None
         if not match.confident or not match.entries:
             return self._nothing(query, match, server_list(counts))
