@@ -4,125 +4,23 @@ What is not on the way is skipped, bracket by bracket, and nothing is held but t
 path that may come next are known: as in an automaton, several of them where the path has `..`.
 """
 
-import re
 from collections.abc import Generator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from polyplex.errors import PayloadQueryError
 from polyplex.store.reading.json_path import Filter, Index, Name, Segment, Selector, Slice, Wildcard
+from polyplex.store.reading.json_scan import BEGIN, CLOSE, COMMA, END, OPEN, JsonScanner
 from polyplex.store.reading.parts import JsonPart, Node
 from polyplex.store.reading.window import Window, last_whole
 
 MAX_DEPTH: Final = 200
-MAX_KEY_BYTES: Final = 64 * 1024
 MAX_FILTERED_BYTES: Final = 4 << 20
-_SPACE: Final = re.compile(rb"[ \t\r\n]*+")
-_IN_STRING: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-_TO_BRACKET: Final = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
-_SCALAR: Final = re.compile(rb"[^ \t\r\n,\]}:]*+")
-_QUOTE, _COMMA, _COLON, _OPEN, _CLOSE, _BEGIN, _END = b'",:{}[]'
+_UNKNOWN: Final = 1 << 60
 
 States = tuple[int, ...]
 Path = tuple[str | int, ...]
-
-
-class JsonScanner:
-    """Moves over JSON in a window. It checks the structure that it passes, and no more. Raises `PayloadQueryError`."""
-
-    def __init__(self, window: Window) -> None:
-        self._window = window
-
-    def start(self, at: int) -> int:
-        """Where the next value or sign begins, after whitespace; the size at the end."""
-        return self._run(_SPACE, at)
-
-    def byte(self, at: int) -> int:
-        """The byte here; -1 at the end."""
-        return self._window.at(at)
-
-    def skip(self, at: int) -> int:
-        """The end of the value that begins here."""
-        first = self.byte(at)
-        if first == _QUOTE:
-            return self._string_end(at)
-        if first in (_OPEN, _BEGIN):
-            return self.leave(at + 1)
-        end = self._run(_SCALAR, at)
-        if end == at:
-            raise self.wrong(at)
-        return end
-
-    def key(self, at: int) -> tuple[str, int]:
-        """The name of a member, and where its value begins."""
-        if self.byte(at) != _QUOTE:
-            raise self.wrong(at)
-        end = self._string_end(at)
-        if end - at > MAX_KEY_BYTES:
-            raise self.wrong(at)
-        name = self.decoded(at, end)
-        colon = self.start(end)
-        if self.byte(colon) != _COLON:
-            raise self.wrong(colon)
-        return name, self.start(colon + 1)
-
-    def decoded(self, start: int, end: int) -> Any:
-        """A value as Python has it."""
-        try:
-            return msgspec.json.decode(self._window.read(start, end))
-        except (msgspec.DecodeError, RecursionError):
-            raise self.wrong(start) from None
-
-    def wrong(self, at: int) -> PayloadQueryError:
-        """What is said of bytes that are no JSON."""
-        where = "it ends too early" if at >= self._window.size else f"byte {at} is not as JSON has it"
-        return PayloadQueryError(
-            f"the payload cannot be read by a JSON path: {where}. Read it by offset, by lines or with grep"
-        )
-
-    def _run(self, pattern: re.Pattern[bytes], at: int) -> int:
-        """The end of what a pattern matches, over the borders of blocks."""
-        window = self._window
-        while at < window.size:
-            index = at - window.base
-            if not 0 <= index < len(window.block):
-                index = 0
-                if not window.load(at):
-                    raise self.wrong(window.size)
-            found = pattern.match(window.block, index)
-            assert found is not None  # noqa: S101 - the patterns match nothing, too
-            at = window.base + found.end()
-            if found.end() < len(window.block):
-                break
-        return at
-
-    def _string_end(self, at: int) -> int:
-        at += 1
-        while True:
-            at = self._run(_IN_STRING, at)
-            byte = self.byte(at)
-            if byte == _QUOTE:
-                return at + 1
-            # A backslash at the end of the block: look at it together with what follows.
-            if byte < 0 or at + 1 >= self._window.size or at == self._window.base:
-                raise self.wrong(self._window.size)
-            self._window.load(at)
-
-    def leave(self, at: int) -> int:
-        """The end of the object or array in which this is."""
-        window, depth = self._window, 1
-        while depth:
-            at = self._run(_TO_BRACKET, at)
-            byte = self.byte(at)
-            if byte < 0:
-                raise self.wrong(window.size)
-            if byte == _QUOTE:  # a string that goes on in the next block
-                at = self._string_end(at)
-                continue
-            depth += 1 if byte in (_OPEN, _BEGIN) else -1
-            at += 1
-        return at
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -158,18 +56,18 @@ class Walker:
             states = tuple(state for state in states if state < self._end)
             if not states:
                 return end
-        if first not in (_OPEN, _BEGIN):
+        if first not in (OPEN, BEGIN):
             return self._scan.skip(at)
         if len(path) >= MAX_DEPTH:
             raise PayloadQueryError(f"the payload nests deeper than {MAX_DEPTH} levels along this path")
-        if first == _OPEN:
+        if first == OPEN:
             return (yield from self._members(at + 1, states, path))
-        return (yield from self._items(at + 1, states, path, _END))
+        return (yield from self._items(at + 1, states, path, END))
 
     def _members(self, at: int, states: States, path: Path) -> _Walk:
         scan = self._scan
         at = scan.start(at)
-        if scan.byte(at) == _CLOSE:
+        if scan.byte(at) == CLOSE:
             return at + 1
         while True:
             name, at = scan.key(at)
@@ -177,9 +75,9 @@ class Walker:
             if at < 0:
                 return at
             at = scan.start(at)
-            if scan.byte(at) == _CLOSE:
+            if scan.byte(at) == CLOSE:
                 return at + 1
-            if scan.byte(at) != _COMMA:
+            if scan.byte(at) != COMMA:
                 raise scan.wrong(at)
             at = scan.start(at + 1)
 
@@ -188,8 +86,11 @@ class Walker:
         scan = self._scan
         at = scan.start(at)
         length = self._length(at, close) if any(self._segments[state].needs_length for state in states) else 0
-        index = 0
+        index, lowest = 0, self._lowest(states, length)
         while scan.byte(at) != close or index:
+            if close >= 0 and lowest - index >= _AT_ONCE:
+                at, left = scan.skip_items(at, lowest - index)
+                index = lowest - left
             at = yield from self._child(at, states, path, index, length)
             if at < 0:
                 return at
@@ -205,7 +106,7 @@ class Walker:
     def _next_item(self, at: int, close: int) -> int:
         if close < 0:
             return at
-        if self._scan.byte(at) != _COMMA:
+        if self._scan.byte(at) != COMMA:
             raise self._scan.wrong(at)
         return self._scan.start(at + 1)
 
@@ -249,12 +150,30 @@ class Walker:
         """How many items there are from here on."""
         scan, count = self._scan, 0
         while scan.byte(at) != close or count:
+            if close >= 0:
+                at, left = scan.skip_items(at, _UNKNOWN)
+                count += _UNKNOWN - left
             at = scan.start(scan.skip(at))
             count += 1
             if scan.byte(at) == close:
                 break
             at = self._next_item(at, close)
         return count
+
+    def _lowest(self, states: States, length: int) -> int:
+        """No item before this one can be selected."""
+        lowest = _UNKNOWN
+        for state in states:
+            if self._segments[state].deep:
+                return 0
+            for one in self._segments[state].selectors:
+                if isinstance(one, Index):
+                    lowest = min(lowest, _place(one.index, length))
+                elif isinstance(one, Slice):
+                    lowest = min(lowest, _place(one.start or 0, length))
+                elif not isinstance(one, Name):
+                    return 0
+        return lowest
 
     def _passed(self, states: States, index: int) -> bool:
         """Whether no item after this one can be selected."""

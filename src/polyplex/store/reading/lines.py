@@ -6,7 +6,7 @@ from typing import Final
 
 from polyplex.errors import PayloadQueryError
 from polyplex.store.reading.parts import LinesPart
-from polyplex.store.reading.window import BLOCK_BYTES, Window, last_whole, whole_text
+from polyplex.store.reading.window import Window, last_whole, whole_text
 
 COUNT_ALL_BYTES: Final = 16 << 20
 
@@ -43,7 +43,7 @@ class LineIndex:
             if line > self._before[-1]:
                 return window.size
             left = line - self._before[number]
-        offset = number * BLOCK_BYTES
+        offset = number * window.block_bytes
         if not left:
             return offset
         block = window.load(offset)
@@ -91,7 +91,7 @@ def _lines(window: Window, start: int, count: int, max_bytes: int) -> tuple[byte
     parts: list[bytes] = []
     offset, lines, room = start, 0, max_bytes
     while lines < count and room > 0 and offset < window.size:
-        block = window.read(offset, offset + min(BLOCK_BYTES, room))
+        block = window.read(offset, offset + min(window.block_bytes, room))
         at = 0
         while lines < count and (newline := block.find(b"\n", at)) >= 0:
             at, lines = newline + 1, lines + 1

@@ -48,14 +48,14 @@ class Window:
 
     def __init__(self, source: Readable, size: int, watch: Watch, block_bytes: int = BLOCK_BYTES) -> None:
         self.size, self.watch = size, watch
-        self._source, self._block_bytes = source, block_bytes
+        self._source, self.block_bytes = source, block_bytes
         self.block, self.base = b"", 0
 
     def load(self, offset: int) -> bytes:
         """Hold the block that begins here, and give it; empty at the end. Raises `PayloadQueryError` out of time."""
         if self.base != offset or not self.block:
             self.watch.check()
-            self.block, self.base = self._source.read_at(offset, self._block_bytes), offset
+            self.block, self.base = self._source.read_at(offset, self.block_bytes), offset
         return self.block
 
     def at(self, offset: int) -> int:
