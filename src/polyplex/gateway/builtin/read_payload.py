@@ -10,7 +10,10 @@ from polyplex.gateway.core import Core
 from polyplex.gateway.profile import Profile
 from polyplex.transports.exchange import Reply
 
-_DESCRIPTION: Final = "Read a part of a stored result: by bytes, lines, records, JSONPath, or a search in it. The answer says how to read on."
+_DESCRIPTION: Final = (
+    "Read a part of a stored result: by bytes, lines, records, JSONPath, or a search in it. "
+    "The answer says how to read on."
+)
 _SCHEMA: Final[Json] = {
     "type": "object",
     "properties": {

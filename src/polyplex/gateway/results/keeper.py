@@ -1,7 +1,6 @@
 """Payloads on behalf of the calls whose results they are: made, named, described."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -41,29 +40,11 @@ class Part(Struct, frozen=True):
 
 
 class Keeper:
-    """One for each gateway. The store is opened when the first payload is made or read."""
+    """One for each gateway."""
 
-    def __init__(self, options: PayloadOptions, open_store: Callable[[], PayloadStore]) -> None:
+    def __init__(self, options: PayloadOptions, store: PayloadStore) -> None:
         self._options = options
-        self._open = open_store
-        self._store: PayloadStore | None = None
-
-    @property
-    def store(self) -> PayloadStore:
-        """The store. Raises `ConfigError` where it cannot be used."""
-        if self._store is None:
-            self._store = self._open()
-        return self._store
-
-    @property
-    def opened(self) -> bool:
-        """Whether the store has been used."""
-        return self._store is not None
-
-    async def close(self) -> None:
-        """Wait for what is being written."""
-        if self._store is not None:
-            await self._store.close()
+        self.store = store
 
     async def keep(self, owner: str, data: bytes, origin: str, declared: str | None, tokens: int) -> Part:
         """Make a payload of what is in memory, with a preview of so many tokens. Raises `PayloadError`."""

@@ -1,4 +1,4 @@
-"""What of a payload is asked for, by a tool's arguments or in a URI, and the answer as text that says how to read on."""
+"""What of a payload is asked for, by a tool's arguments or in a URI, and the answer as text with how to read on."""
 
 import re
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class Query(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A part of a payload as text; `notice` says which part, `onward` are the arguments that read on, None at the end."""
+    """A part of a payload as text; `notice` says which, `onward` are the arguments that read on, None at the end."""
 
     text: str
     notice: str
@@ -59,7 +59,7 @@ def read_query(arguments: Mapping[str, Any]) -> Query:
     ways = [way for way in WAYS if way in given]
     if len(ways) > 1:
         raise PayloadQueryError(f"give only one of {', '.join(ways)}")
-    way: Way = ways[0] if ways else "text"
+    way: Way = next(iter(ways), "text")
     first, last = 1, None
     if way == "lines":
         first, last = _line_range(given["lines"])
@@ -108,8 +108,8 @@ def _flag(given: Mapping[str, Any], name: str) -> bool:
 
 
 def _line_range(value: object) -> tuple[int, int | None]:
-    if isinstance(value, list) and 1 <= len(cast("list[object]", value)) <= 2:
-        value = "-".join(str(each) for each in cast("list[object]", value))
+    if isinstance(value, list):
+        value = "-".join(str(each) for each in cast("list[object]", value)[:3])
     found = _LINES.fullmatch(str(value))
     if found is None:
         raise PayloadQueryError(

@@ -53,13 +53,16 @@ class ApartReply(Reply):
 
 
 class Results:
-    """Bounds results. Where the configuration bounds none, `off` is True and nothing here is called."""
+    """Bounds results. Where the configuration bounds none, `off` is True and nothing here is called.
+
+    Raises `ConfigError` for a store that cannot be used.
+    """
 
     def __init__(self, config: Config, state_folder: Path) -> None:
         self.limiter = Limiter(config.options, config.servers)
         self.off = self.limiter.off
         self.least = self.limiter.least
-        self.keeper = Keeper(config.options.payloads, lambda: open_store(config.options.payloads, state_folder))
+        self.keeper = Keeper(config.options.payloads, open_store(config.options.payloads, state_folder))
         self.reading = Reading(self.keeper, self.limiter)
         self._prefix = b":" if config.options.payloads.uri == "store" else b"polyplex:"
         self._sweeping: asyncio.Task[None] | None = None
@@ -75,7 +78,7 @@ class Results:
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
-        await self.keeper.close()
+        await self.keeper.store.close()
 
     async def _sweep(self) -> None:
         await asyncio.sleep(FIRST_SWEEP_SECONDS)
