@@ -59,7 +59,7 @@ def read_query(arguments: Mapping[str, Any]) -> Query:
     ways = [way for way in WAYS if way in given]
     if len(ways) > 1:
         raise PayloadQueryError(f"give only one of {', '.join(ways)}")
-    way: Way = next(iter(ways), "text")
+    way: Way = ways[0] if ways else cast("Way", "text")
     first, last = 1, None
     if way == "lines":
         first, last = _line_range(given["lines"])
