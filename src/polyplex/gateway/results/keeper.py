@@ -17,7 +17,7 @@ from polyplex.store.writer import PayloadWriter
 
 META_PAYLOAD: Final = "polyplex/payload"
 HEAD_BYTES: Final = 64 * 1024
-PREVIEWED_BYTES: Final = 16 * 1024
+PREVIEWED_BYTES: Final = 8 * 1024
 TAIL_BYTES: Final = 8 * 1024
 JSON: Final = "application/json"
 
