@@ -78,7 +78,7 @@ class Results:
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
-        await self.keeper.store.close()
+        await self.keeper.close()
 
     async def _sweep(self) -> None:
         await asyncio.sleep(FIRST_SWEEP_SECONDS)
