@@ -92,7 +92,14 @@ def fake_gcs(folder: Path) -> Generator[Server]:
         "gcs_base_url": endpoint,
     }
     program = store_peers(install=False)["fake-gcs-server"]
-    flags = ["-filesystem-root", str(folder / "objects"), "-external-url", endpoint, "-public-host", f"127.0.0.1:{port}"]
+    flags = [
+        "-filesystem-root",
+        str(folder / "objects"),
+        "-external-url",
+        endpoint,
+        "-public-host",
+        f"127.0.0.1:{port}",
+    ]
     command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), *flags]
     with _running(command, folder):
         _until(lambda: _request("GET", f"{endpoint}/storage/v1/b/{BUCKET}") == 200, "fake-gcs-server")
@@ -107,7 +114,14 @@ def azurite(folder: Path) -> Generator[Server]:
     key = base64.b64encode(secrets.token_bytes(64)).decode()
     peers = store_peers(install=False)
     flags = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder)]
-    command = [peers["azurite-node"], peers["azurite"], *flags, "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+    command = [
+        peers["azurite-node"],
+        peers["azurite"],
+        *flags,
+        "--silent",
+        "--skipApiVersionCheck",
+        "--disableTelemetry",
+    ]
     endpoint = f"http://127.0.0.1:{port}/{ACCOUNT}"
     with _running(command, folder, {"AZURITE_ACCOUNTS": f"{ACCOUNT}:{key}"}):
         _until(lambda: _make_container(endpoint, key) in (201, 409), "Azurite")
