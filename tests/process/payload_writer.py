@@ -3,8 +3,8 @@
     python payload_writer.py FOLDER FIRST STRIDE before|after
 
 A process of its own does that for each step, FIRST and every STRIDE-th after it, in `FOLDER/<step>`, until one comes
-to its end. What it says goes to `FOLDER/<step>.said`: `<id> <sha256>` for each payload that was acknowledged, `- <id>` for each that it is about to delete, and `done`
-where it came to its end.
+to its end. What it says goes to `FOLDER/<step>.said`: `<id> <sha256>` for each payload that was acknowledged, `- <id>`
+for each that it is about to delete, and `done` at its end.
 """
 
 import asyncio

@@ -23,6 +23,7 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from scripts.peers import store_peers
+from tests.stores.gcs_front import in_front_of
 
 START_SECONDS = 60.0
 BUCKET = "payloads"
@@ -77,8 +78,8 @@ def moto(folder: Path) -> Generator[Server]:
 
 @contextmanager
 def fake_gcs(folder: Path) -> Generator[Server]:
-    """fake-gcs-server, and a service account of our own making."""
-    (port,) = free_ports(1)
+    """fake-gcs-server, with `gcs_front` before it, and a service account of our own making."""
+    port, behind = free_ports(2)
     endpoint = f"http://127.0.0.1:{port}"
     (folder / "objects" / BUCKET).mkdir(parents=True)
     private = rsa.generate_private_key(65537, 2048).private_bytes(
@@ -88,7 +89,6 @@ def fake_gcs(folder: Path) -> Generator[Server]:
         "private_key": private.decode(),
         "private_key_id": "1",
         "client_email": "test@example.com",
-        "disable_oauth": True,
         "gcs_base_url": endpoint,
     }
     program = store_peers(install=False)["fake-gcs-server"]
@@ -100,10 +100,10 @@ def fake_gcs(folder: Path) -> Generator[Server]:
         "-public-host",
         f"127.0.0.1:{port}",
     ]
-    command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), *flags]
-    with _running(command, folder):
+    command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", str(behind), *flags]
+    with _running(command, folder), in_front_of(behind, port):
         _until(lambda: _request("GET", f"{endpoint}/storage/v1/b/{BUCKET}") == 200, "fake-gcs-server")
-        options = {"service_account_key": json.dumps(account), "base_url": endpoint}
+        options = {"service_account_key": json.dumps(account), "base_url": endpoint, "bearer_token": "any"}
         yield Server("fake-gcs", f"gs://{BUCKET}/below", options, endpoint)
 
 
