@@ -56,7 +56,13 @@ def seaweed(folder: Path) -> Generator[Server]:
     flags = [f"-{name}={port}" for name, port in zip(names, ports, strict=False)]
     command = [store_peers(install=False)["weed"], "server", f"-dir={folder}", "-ip=127.0.0.1", *flags]
     command += ["-s3", f"-s3.port={ports[6]}", f"-s3.port.grpc={ports[7]}", f"-s3.config={config}"]
-    command += ["-master.volumeSizeLimitMB=64", "-volume.max=40", "-s3.iam=false"]
+    command += [
+        "-master.volumeSizeLimitMB=64",
+        "-volume.max=40",
+        "-s3.iam=false",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+    ]
     endpoint = f"http://127.0.0.1:{ports[6]}"
     options = {"endpoint": endpoint, "access_key_id": key, "secret_access_key": secret, "region": "us-east-1"}
     with _running(command, folder):
