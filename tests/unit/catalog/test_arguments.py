@@ -121,7 +121,7 @@ def test_problems_and_compiled_schemas_are_bounded(monkeypatch: pytest.MonkeyPat
 
 def test_names_that_are_allowed_but_not_known_are_told_on_request() -> None:
     schema = json.dumps({"properties": {"path": {}}}).encode()
-    assert unknown_names(schema, b'{"paht": 1, "path": 2}') == ["paht: unknown; did you mean path?"]
+    assert unknown_names(schema, b'{"pathh": 1, "path": 2}') == ["pathh: unknown; did you mean path?"]
     assert unknown_names(b"{}", b'{"a": 1}') == unknown_names(b"{", b"{}") == []
 
 
