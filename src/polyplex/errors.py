@@ -14,6 +14,11 @@ PolyplexError
     UpstreamRefused        it will not carry the request out
     UpstreamBusy           it does not take the request now; nothing ran
     UpstreamLost           the connection broke after the request had been sent
+  PayloadError             a stored result cannot be kept or read
+    PayloadMissing         there is none, or none for this caller, or it has expired
+    PayloadRefused         it is larger than may be kept
+    PayloadQueryError      what was asked of it cannot be answered
+    PayloadStoreFailed     the disk or the object store does not do its part
 """
 
 from pathlib import Path
@@ -93,3 +98,23 @@ class UpstreamBusy(UpstreamError):
 
 class UpstreamLost(UpstreamError):
     """The connection broke after the request was sent; whether it ran is unknown."""
+
+
+class PayloadError(PolyplexError):
+    """A stored result cannot be kept or read. `str()` says what and what to do."""
+
+
+class PayloadMissing(PayloadError):
+    """There is no such payload for this caller: it expired, made room, or never existed."""
+
+
+class PayloadRefused(PayloadError):
+    """The payload is larger than may be kept."""
+
+
+class PayloadQueryError(PayloadError):
+    """What was asked of a payload cannot be answered: a range, a path or a pattern that is wrong or too much."""
+
+
+class PayloadStoreFailed(PayloadError):
+    """The disk or the object store failed, is full, or cannot be reached."""

@@ -82,7 +82,7 @@ async def _call(config: Config, name: str, arguments: dict[str, Any], terminal: 
                 _show_progress(terminal, done, total, message)
 
         try:
-            return await multiplexer.call_tool(name, arguments, progress=progress)
+            return await multiplexer.call_tool(name, arguments, progress=progress, raw=True)
         except RpcError as error:
             _complain(terminal, f"{name} was refused with {error.code}: {one_line(error.message)}")
             return 1

@@ -14,6 +14,7 @@ from polyplex.gateway.levels import Levels
 from polyplex.gateway.modern import ModernClients
 from polyplex.gateway.parking import Parking
 from polyplex.gateway.profile import Profiles
+from polyplex.gateway.results.service import Results
 from polyplex.gateway.returns import Returns
 from polyplex.gateway.states import States
 from polyplex.gateway.views import View, Views
@@ -66,6 +67,7 @@ class Core:
         self._early: dict[Upstream, list[asyncio.Future[None]]] = {}
         self.parking = Parking(States(lambda: key_ring(config)), ttl)
         self.returns = Returns(self.parking, ttl)
+        self.results = Results(config, state_folder(config))
         self.tasks: TaskCalls
 
     def allowed(self, client: Client) -> Allowed | None:

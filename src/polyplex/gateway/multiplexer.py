@@ -16,6 +16,7 @@ from polyplex.content.tokens import estimate
 from polyplex.downstream.session import Call, Session
 from polyplex.errors import ExportError, RpcError
 from polyplex.gateway.app import Gateway
+from polyplex.gateway.results.limits import META_RESULTS
 from polyplex.gateway.client import Client
 from polyplex.gateway.finding import MEMBER_OF
 from polyplex.gateway.profile import Profile
@@ -157,15 +158,26 @@ class Multiplexer:
         return exported.result_for(call, result)
 
     async def call_tool(
-        self, name: str, arguments: Mapping[str, Any] | None = None, *, progress: Progress | None = None
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        progress: Progress | None = None,
+        raw: bool = False,
     ) -> dict[str, Any]:
-        """Call a tool; the result is that of `tools/call`, with `isError` where the tool failed. Raises `RpcError`."""
-        params: dict[str, Any] = {"name": name, "arguments": dict(arguments or {})}
+        """Call a tool; the result is that of `tools/call`, with `isError` where the tool failed. Raises `RpcError`.
+
+        It is bounded as the configuration says; with `raw` it is what the server gave, however large.
+        """
+        params: dict[str, Any] = {"name": name, "arguments": dict(arguments or {})} | _meta(raw)
         return await self.request("tools/call", params, progress=progress)
 
-    async def read_resource(self, uri: str) -> dict[str, Any]:
-        """Read a resource by its public URI, or by its server's own where only one has it. Raises `RpcError`."""
-        return await self.request("resources/read", {"uri": uri})
+    async def read_resource(self, uri: str, *, raw: bool = False) -> dict[str, Any]:
+        """Read a resource by its public URI, or by its server's own where only one has it. Raises `RpcError`.
+
+        A stored result is read by its `polyplex://payload/...`, whole with `raw`.
+        """
+        return await self.request("resources/read", {"uri": uri} | _meta(raw))
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Get a prompt. Raises `RpcError`."""
@@ -266,6 +278,10 @@ class Multiplexer:
         except Exception as error:  # noqa: BLE001 - whatever the function raises, the server is answered
             message = Message(id=Raw(identifier), error=Raw(jsonrpc.error_object(INTERNAL_ERROR, str(error))))
         self._session.answered(message)
+
+
+def _meta(raw: bool) -> dict[str, Any]:
+    return {"_meta": {META_RESULTS: "raw"}} if raw else {}
 
 
 _CAPABILITY_OF: Final = {
