@@ -174,7 +174,7 @@ def _servers(
             path = (key, name)
             check_name(name, path, source)
             if name == RESERVED_SERVER and is_polyplex(raw):
-                source.warn(path, "left out: it would start or reach polyplex from within polyplex")
+                source.warn(path, "left out: it is polyplex; to mount another polyplex, give it another name")
             elif name == RESERVED_SERVER:
                 raise source.error(path, f"{quoted(name)} is the server of polyplex's own tools; choose another name")
             elif name not in servers:

@@ -144,10 +144,6 @@ class Gateway:
             self.subscriptions.drop(session.id)
             self.core.pool.release(session.id)
 
-    async def first_lists(self, client: Client) -> None:
-        """Wait a little for servers that nothing is known of yet, as a first list does."""
-        await self._local.first_lists(client)
-
     # -- what upstreams call
     def ask(self, upstream: Upstream, exchange: Exchange | None, method: str, params: bytes | None) -> Asking:
         """A server asks."""

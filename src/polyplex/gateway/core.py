@@ -95,6 +95,12 @@ class Core:
             client.version = self.views.version
         return view
 
+    async def first_lists(self, client: Client, *, exactly: bool = True) -> None:
+        """Wait a little for servers that nothing is known of yet; others join later with a list change."""
+        left = client.started + self.config.options.first_list_wait_seconds - asyncio.get_running_loop().time()
+        if left > 0:
+            await self.pool.known(client.binding, left, exactly=exactly)
+
     def prepare_search(self, client: Client) -> None:
         """Have the search index ready for a client that has listed its tools and has to search for them."""
         if "tools" in client.listed:

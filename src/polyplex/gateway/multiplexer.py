@@ -226,7 +226,7 @@ class Multiplexer:
         self, kind: Kind, query: str, k: int, token_budget: int | None, server: str | None
     ) -> list[dict[str, Any]]:
         core = self._gateway.core
-        await self._gateway.first_lists(self._client)
+        await core.first_lists(self._client)
         view = core.view(self._client)
         allowed = core.allowed(self._client)
         match = await core.finder.find(view, query, k, kind=kind, server=server, allowed=allowed, seconds=None)

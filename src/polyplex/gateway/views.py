@@ -41,6 +41,7 @@ class View:
         self.upstreams = upstreams
         self._exposure = exposure
         self._shown: dict[Profile, Shown] = {}
+        self._counts: dict[str, int] | None = None
         members = LIST_METHODS.values()
         lists: dict[str, list[Entry]] = {
             member: [entry for upstream in upstreams for entry in upstream.lists.get(member, ())] for member in members
@@ -161,10 +162,11 @@ class View:
 
     def tool_counts(self) -> dict[str, int]:
         """How many tools each server offers."""
-        counts = dict.fromkeys((upstream.config.name for upstream in self.upstreams), 0)
-        for entry in self.routes.tools.entries:
-            counts[entry.server] += 1
-        return counts
+        if self._counts is None:
+            self._counts = dict.fromkeys((upstream.config.name for upstream in self.upstreams), 0)
+            for entry in self.routes.tools.entries:
+                self._counts[entry.server] += 1
+        return self._counts
 
 
 def _position(method: str, entries: Sequence[Entry], cursor: str) -> int:

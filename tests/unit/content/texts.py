@@ -57,7 +57,7 @@ EMOJI = "🚀 launched 🎉🎉 done ✅ failed ❌ 👩‍👩‍👧 family �
 
 
 def _rows(count: int) -> list[dict[str, object]]:
-    chance = random.Random(7)  # noqa: S311
+    chance = random.Random(7)
     towns = ["Oldbridge", "Fenwick", "Marsh End", "Tidewater", "Lockhead", "Quarry Hill"]
     return [
         {
@@ -80,7 +80,7 @@ def _csv() -> str:
 
 
 def _log() -> str:
-    chance = random.Random(3)  # noqa: S311
+    chance = random.Random(3)
     levels = ["INFO", "INFO", "INFO", "WARNING", "ERROR"]
     return "\n".join(
         f"2026-03-0{chance.randint(1, 9)} 12:{chance.randint(10, 59)}:{chance.randint(10, 59)},{chance.randint(100, 999)} "
@@ -91,7 +91,7 @@ def _log() -> str:
 
 
 def _bytes(count: int) -> bytes:
-    return random.Random(5).randbytes(count)  # noqa: S311
+    return random.Random(5).randbytes(count)
 
 
 def _source(module: str) -> Callable[[], str]:

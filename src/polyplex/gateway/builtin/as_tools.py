@@ -124,6 +124,7 @@ class AsTools:
     async def _list(
         self, name: str, client: Client, arguments: Json, kinds: Sequence[Kind], line: Callable[[Entry], str]
     ) -> bytes:
+        await self._core.first_lists(client)
         entries = await self._entries(client, arguments, kinds)
         if not entries:
             return text_result("Nothing is there." if "query" not in arguments else "Nothing fits; try other words.")

@@ -77,10 +77,12 @@ class CallTool:
         except RpcError as error:
             if name in view.routes.tools.collisions:
                 raise ToolFailure(f"Nothing was called: {error.message}.") from None
-        same = [entry for entry in view.routes.tools.entries if name in (entry.local, entry.renamed)][:MAX_SAME_NAME]
+        allowed = self._core.allowed(client)
+        same = [entry for entry in view.routes.tools.entries if name in (entry.local, entry.renamed)]
+        same = [entry for entry in same if allowed is None or allowed(entry)][:MAX_SAME_NAME]
         if not same:
             try:
-                same = (await self._core.finder.find(view, name, NEAREST, allowed=self._core.allowed(client))).entries
+                same = (await self._core.finder.find(view, name, NEAREST, allowed=allowed)).entries
             except SearchUnavailable:
                 same = []
         near = "\n".join(["Did you mean one of these?", *map(compact, same)]) if same else "No name is like it."

@@ -58,6 +58,7 @@ class FindTools:
         """Search, and answer within the budget."""
         query, k = one_line(arguments["query"], 200), int(arguments.get("k", DEFAULT_K))
         server, full = arguments.get("server"), arguments.get("detail") == "full"
+        await self._core.first_lists(client)
         view = self._core.view(client)
         counts = view.tool_counts()
         if server is not None and server not in counts:
