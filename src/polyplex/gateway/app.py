@@ -9,6 +9,7 @@ from polyplex.downstream.session import Call, Session
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
 from polyplex.gateway import pipeline
 from polyplex.gateway.asks import Asks
+from polyplex.gateway.builtin.tools import offer
 from polyplex.gateway.client import Client, call_of, legacy_client
 from polyplex.gateway.core import Core
 from polyplex.gateway.listens import Listens
@@ -35,6 +36,7 @@ class Gateway:
 
     def __init__(self, config: Config) -> None:
         self.core = Core(config, self)
+        offer(self.core)
         self.subscriptions = Subscriptions()
         self.tasks = Tasks(self.core, state_database(config.options.state), lambda: self.core.parking.states.ring)
         self.core.tasks = self.tasks.calls
@@ -52,6 +54,7 @@ class Gateway:
         if not self._started:
             self._started = True
             self.core.pool.start(binding or Binding(MODERN))
+            self.core.results.start()
 
     async def settled(self, seconds: float) -> None:
         """Wait until every server has been tried, for at most `seconds`."""
@@ -68,7 +71,9 @@ class Gateway:
         """Close everything; no child process is left afterwards."""
         self.drain()
         await self.tasks.stop()
+        await self.core.finder.stop()
         await self.core.pool.stop()
+        await self.core.results.stop()
         self.core.parking.stop()
         self.notices.stop()
 
@@ -108,7 +113,7 @@ class Gateway:
 
     def welcome(self, session: Session) -> Client:
         """A legacy session begins: its capabilities are known now."""
-        client = session.context = legacy_client(session)
+        client = session.context = legacy_client(session, self.core.profiles.of(session.client_info))
         self.core.clients[session.id] = client
         self.start(client.binding)
         self.core.pool.prepare(client.binding)

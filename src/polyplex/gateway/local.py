@@ -1,6 +1,5 @@
 """What polyplex answers itself: handshakes, lists, levels, subscriptions."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
@@ -12,6 +11,7 @@ from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
 from polyplex.gateway.listens import Listens
 from polyplex.gateway.pipeline import read_target
+from polyplex.gateway.profile import Profile
 from polyplex.gateway.subscriptions import Subscriptions
 from polyplex.gateway.tasks.service import Tasks
 from polyplex.gateway.views import View
@@ -83,47 +83,43 @@ class Local:
         session.capabilities = known_capabilities(_object(fields, "capabilities"), session.revision)
         session.client_info = _object(fields, "clientInfo")
         client = self._welcome(session)
-        await self._first_lists(client, exactly=False)
+        await self._core.first_lists(client, exactly=False)
         view = self._core.view(client)
         result: dict[str, object] = {
             "protocolVersion": session.revision,
-            "capabilities": _capabilities(view, "experimental") | task_capabilities(view, session.revision),
+            "capabilities": _capabilities(view, client.profile, "experimental")
+            | task_capabilities(view, session.revision),
             "serverInfo": Raw(self._core.info),
         }
-        instructions = view.instructions()
+        instructions = view.instructions(client.profile)
         if instructions is not None:
             result["instructions"] = instructions
         return encode_json(result)
 
     async def _discover(self, call: Call, client: Client) -> bytes:
-        await self._first_lists(client, exactly=False)
+        await self._core.first_lists(client, exactly=False)
         view = self._core.view(client)
         fields: dict[str, object] = {
             "supportedVersions": list(MODERN_REVISIONS),
-            "capabilities": _capabilities(view, "experimental", "extensions"),
+            "capabilities": _capabilities(view, client.profile, "experimental", "extensions"),
         }
-        instructions = view.instructions()
+        instructions = view.instructions(client.profile)
         if instructions is not None:
             fields["instructions"] = instructions
         fields["_meta"] = {envelope.SERVER_INFO_KEY: Raw(self._core.info)}
         return finish(call.method, decode_fields(encode_json(fields)), DISCOVER_TTL_MS, "private")
 
-    async def _first_lists(self, client: Client, *, exactly: bool = True) -> None:
-        """Wait a little for servers that nothing is known of yet; others join later with a list change."""
-        loop = asyncio.get_running_loop()
-        left = client.started + self._core.config.options.first_list_wait_seconds - loop.time()
-        if left > 0:
-            await self._core.pool.known(client.binding, left, exactly=exactly)
-
     # -- lists
     async def _list(self, call: Call, client: Client) -> bytes:
-        await self._first_lists(client)
+        await self._core.first_lists(client)
         fields = decode_fields(call.params or b"{}")
         raw = fields.get("cursor", Raw(b"null"))
         cursor = None if bytes(raw) == b"null" else decode_text(raw)
         view = self._core.view(client)
-        client.listed[LIST_METHODS[call.method]] = view.digest(LIST_METHODS[call.method])
-        return view.page(call.method, cursor, client.binding.era, tasks=call.session.revision == R2025_11_25)
+        client.listed[LIST_METHODS[call.method]] = view.digest(LIST_METHODS[call.method], client.profile)
+        self._core.prepare_search(client)
+        core_tasks = call.session.revision == R2025_11_25
+        return view.page(call.method, cursor, client.binding.era, tasks=core_tasks, profile=client.profile)
 
     # -- levels and subscriptions of legacy clients
     async def _set_level(self, call: Call, client: Client) -> bytes:
@@ -153,7 +149,7 @@ class Local:
 
     # -- streams of modern clients
     async def _listen(self, call: Call, client: Client) -> bytes:
-        await self._first_lists(client)
+        await self._core.first_lists(client)
         return await self._listens.serve(call, client)
 
 
@@ -162,11 +158,11 @@ def _object(fields: Fields, name: str) -> bytes:
     return raw if raw[:1] == b"{" else b"{}"
 
 
-def _capabilities(view: View, *members: str) -> dict[str, object]:
+def _capabilities(view: View, profile: Profile, *members: str) -> dict[str, object]:
     merged = {member: view.extensions(member) for member in members}
     if "extensions" in members and view.has_tasks():
         merged["extensions"].setdefault(EXTENSION, Raw(b"{}"))
-    return view.capabilities() | {member: found for member, found in merged.items() if found}
+    return view.capabilities(profile) | {member: found for member, found in merged.items() if found}
 
 
 def task_capabilities(view: View, revision: str) -> dict[str, object]:
