@@ -40,6 +40,10 @@ conformance *arguments:
 compatibility *arguments:
     python -m tests.matrix.write {{ arguments }}
 
+# export tools to each model provider and check them against its rules and its SDK's types
+exports *arguments:
+    python scripts/check_exports.py {{ arguments }}
+
 # check the links and examples of the documents
 docs:
     pytest -q tests/rules/test_documents.py

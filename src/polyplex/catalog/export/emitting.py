@@ -1,12 +1,14 @@
 """Write nodes as the JSON of a provider; what its form has no keyword for goes into the descriptions as words."""
 
+import re
 from typing import Any, Final
 
 from polyplex.catalog.export.dialects import Dialect
-from polyplex.catalog.export.nodes import UNSET, Node
-from polyplex.catalog.export.words import default_words, describe, limit_words
+from polyplex.catalog.export.nodes import UNSET, Node, with_words
+from polyplex.catalog.export.words import brief, default_words, describe, limit_words
 
 _MAX_DESCRIPTION: Final = 8192
+_LOOKAROUND: Final = re.compile(r"\(\?<?[=!]")
 _NUMERIC_FORMATS: Final = frozenset(("int32", "int64", "float", "double"))
 
 
@@ -33,16 +35,23 @@ def emit(node: Node, dialect: Dialect) -> dict[str, Any]:
         lost += [f"for example {limit}" for limit in _examples(node)]
     if node.enum is not None:
         written["enum"] = list(node.enum)
+        if dialect.form == "openapi":
+            written["format"] = "enum"
     for name, value in node.limits.items():
-        if name in dialect.limits and (name != "format" or _takes_format(value, node, dialect)):
+        if name in dialect.limits and _takes(name, value, node, dialect):
             written[name] = value
         else:
             lost.append(limit_words(name, value))
     _object(node, dialect, written, lost)
     _array(node, dialect, written)
-    branches = [branch for branch in node.branches if not _drops(branch, dialect)]
-    if branches:
-        written["anyOf"] = [emit(branch, dialect) for branch in branches]
+    branches = [emit(branch, dialect) for branch in node.branches if not _drops(branch, dialect)]
+    if len(branches) == 1 and len(node.branches) > 1:
+        written = branches[0] | written
+        node = with_words(node, Node(description=written.pop("description", "")))
+    elif branches:
+        written["anyOf"] = branches
+    elif node.branches:  # null in several ways
+        written = {"type": "NULL"}
     text = describe(node, lost, _MAX_DESCRIPTION)
     return ({"description": text} if text else {}) | written
 
@@ -75,15 +84,15 @@ def _annotations(node: Node) -> dict[str, Any]:
 
 
 def _examples(node: Node) -> list[str]:
-    from polyplex.catalog.export.words import brief
-
     return [brief(node.examples[0], 100)] if node.examples else []
 
 
-def _takes_format(value: str, node: Node, dialect: Dialect) -> bool:
-    if dialect.formats is None:
+def _takes(name: str, value: Any, node: Node, dialect: Dialect) -> bool:
+    if name == "pattern":
+        return dialect.lookaround or not _LOOKAROUND.search(value)
+    if name != "format" or dialect.formats is None:
         return True
-    numeric = node.types is not None and not {"string"} & set(node.types)
+    numeric = node.types is not None and "string" not in node.types
     return value in dialect.formats and numeric == (value in _NUMERIC_FORMATS)
 
 
