@@ -38,11 +38,11 @@ class ToolFailure(Exception):
 class BuiltinTool(NamedTuple):
     """A tool of polyplex.
 
-    `run` gets the arguments decoded, once they fit the entry's `inputSchema` (unless not `checked`); the raw params
-    are in `call.fields`. It
-    gives the result as `tools/call` has it in the legacy era, or a finished `Reply`; it raises `ToolFailure`, or
-    `RpcError` for what is no answer for a model. `listed` tells for a profile, and whether only search tools are
-    listed, if the tool is to be seen; it can be called all the same. `tasks` is for one whose calls may become tasks.
+    `run` gets the arguments decoded, with `checked` once they fit the entry's `inputSchema`; the raw params are in
+    `call.fields`. It gives the result as `tools/call` has it in the legacy era, or a finished `Reply`; it raises
+    `ToolFailure`, or `RpcError` for what is no answer for a model. `listed` tells for a profile, and whether tools are
+    searched for, if the tool is to be seen; it can be called all the same. `tasks` is for one whose calls may become
+    tasks.
     """
 
     entry: Entry
