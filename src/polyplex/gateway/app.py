@@ -69,6 +69,7 @@ class Gateway:
         self.drain()
         await self.tasks.stop()
         await self.core.pool.stop()
+        await self.core.usage.stop()
         self.core.parking.stop()
         self.notices.stop()
 

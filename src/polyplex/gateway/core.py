@@ -12,6 +12,7 @@ from polyplex.gateway.modern import ModernClients
 from polyplex.gateway.parking import Parking
 from polyplex.gateway.returns import Returns
 from polyplex.gateway.states import States
+from polyplex.gateway.usage import Usage
 from polyplex.gateway.views import View, Views
 from polyplex.mux.router import Target
 from polyplex.protocol.jsonrpc import Fields
@@ -59,6 +60,7 @@ class Core:
         self._early: dict[Upstream, list[asyncio.Future[None]]] = {}
         self.parking = Parking(States(lambda: key_ring(config)), ttl)
         self.returns = Returns(self.parking, ttl)
+        self.usage = Usage(state_database(config.options.state))
         self.tasks: TaskCalls
 
     def everybody(self) -> list[Client]:
