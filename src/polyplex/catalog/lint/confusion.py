@@ -1,0 +1,170 @@
+"""Which tools are taken for each other, measured: how often a query that means one finds a sibling first."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from polyplex.catalog.lint import wording
+from polyplex.catalog.lint.facts import Server, Tool
+from polyplex.catalog.lint.findings import Finding, override
+from polyplex.catalog.lint.queries import Query, of_tool
+from polyplex.catalog.lint.words import telling
+from polyplex.catalog.search import Document, Found
+
+DEPTH: Final = 10
+SHOWN: Final = 5
+LEAST_RATE: Final = 0.5
+LEAST_MISSED: Final = 2
+SAME: Final = 0.7
+MAX_QUERIES: Final = 10_000
+
+
+class Index(Protocol):
+    """What is asked of a search index."""
+
+    def update(self, documents: Iterable[Document]) -> None:
+        """Hold exactly these documents."""
+        ...
+
+    def search(self, query: str, k: int = 8) -> Found:
+        """The `k` tools that fit best."""
+        ...
+
+
+class Tally(Struct):
+    """What became of the queries that mean one tool: `ahead` counts the tools found first instead."""
+
+    asked: int = 0
+    missed: int = 0
+    lost: int = 0
+    ahead: Counter[str] = msgspec.field(default_factory=Counter[str])
+    example: str = ""
+
+    @property
+    def rate(self) -> float:
+        """The share of queries that found another tool first."""
+        return self.missed / self.asked if self.asked else 0.0
+
+
+class Confused(Struct, frozen=True):
+    """One tool, the sibling that is found in its place, and the tallies of made and of given queries."""
+
+    tool: Tool
+    sibling: Tool
+    made: Tally
+    given: Tally
+
+    @property
+    def weight(self) -> float:
+        """How badly: what was really asked counts more than what was made up."""
+        told = 1.0 + self.given.rate + 0.5 * self.given.lost / self.given.asked if self.given.missed else 0.0
+        return max(self.made.rate, told)
+
+
+def tally(
+    index: Index, tools: Sequence[Tool], queries: Iterable[Query] = (), *, made: bool = True
+) -> tuple[dict[str, Tally], dict[str, Tally]]:
+    """By public name what became of made queries, and of given ones."""
+    own: dict[str, Tally] = {}
+    room = max(1, MAX_QUERIES // max(1, len(tools)))
+    for tool in tools if made else ():
+        result = own[tool.key] = Tally()
+        for query in of_tool(tool)[:room]:
+            note(result, query, tool.key, {tool.key}, found(index, query))
+    told: dict[str, Tally] = {}
+    for query in queries:
+        keys = found(index, query.text)
+        # Of several tools that are meant, the one that is found best counts.
+        key = min(query.relevant, key=lambda each: (keys.index(each) if each in keys else DEPTH, each))
+        note(told.setdefault(key, Tally()), query.text, key, query.relevant, keys)
+    return own, told
+
+
+def found(index: Index, query: str) -> list[str]:
+    """The public names that a query finds, best first."""
+    return [hit.key for hit in index.search(query, DEPTH).hits]
+
+
+def note(result: Tally, query: str, key: str, relevant: Collection[str], keys: Sequence[str]) -> None:
+    """Count one query."""
+    result.asked += 1
+    if keys and keys[0] not in relevant:
+        result.missed += 1
+        result.ahead[keys[0]] += 1
+        result.example = result.example or query
+    if key not in keys[:SHOWN]:
+        result.lost += 1
+
+
+def confused(servers: Sequence[Server], index: Index, queries: Sequence[Query] = ()) -> list[Confused]:
+    """The tools that are confused with others, worst first. The index holds their documents afterwards."""
+    tools = {tool.key: tool for server in servers for tool in server.tools}
+    index.update(tool.document for tool in tools.values())
+    made, given = tally(index, list(tools.values()), queries)
+    results: list[Confused] = []
+    for key, tool in tools.items():
+        own, told = made.get(key, Tally()), given.get(key, Tally())
+        ahead = told.ahead if told.missed else own.ahead
+        often = own.rate >= LEAST_RATE and own.missed >= LEAST_MISSED
+        if (often or told.missed) and ahead:
+            sibling = next(other for other, _ in ahead.most_common() if other in tools)
+            results.append(Confused(tool, tools[sibling], own, told))
+    return sorted(results, key=lambda each: (-each.weight, -each.made.rate, each.tool.key))
+
+
+def findings(results: Iterable[Confused], texts: Mapping[str, str]) -> list[Finding]:
+    """A finding for each confused tool; `texts` are the servers' instructions. Pairs that do the same are one finding."""
+    reported: set[frozenset[str]] = set()
+    found: list[Finding] = []
+    for each in results:
+        pair = frozenset((each.tool.key, each.sibling.key))
+        same = alike(each.tool, each.sibling) >= SAME and each.tool.server != each.sibling.server
+        if same and pair in reported:
+            continue
+        reported.add(pair)
+        found.append(_finding(each, same, texts.get(each.tool.server, "")))
+    return found
+
+
+def alike(tool: Tool, sibling: Tool) -> float:
+    """How far a reader sees the same in two tools: the share of telling words that both have, 0 to 1."""
+    own, theirs = (
+        telling(f"{each.name} {each.title} {wording.docstring_of(each).summary}") for each in (tool, sibling)
+    )
+    return len(own & theirs) / len(own | theirs) if own | theirs else 1.0
+
+
+def _finding(each: Confused, same: bool, server_text: str) -> Finding:
+    tool, sibling = each.tool, each.sibling
+    words = wording.apart(tool, sibling)[:8]
+    counts: list[str] = []
+    if each.made.asked and each.made.missed:
+        counts.append(f"{each.made.missed} of {each.made.asked} queries made of its own words")
+    if each.given.missed:
+        counts.append(f"{each.given.missed} of {each.given.asked} given queries")
+    text = wording.set_apart(tool, [sibling], server_text)
+    said = " and ".join(counts)
+    if same:
+        advice = "deny one of the two, or say when to use which"
+    elif words:
+        advice = f"say what only it has: {', '.join(words)}"
+    else:
+        advice = "nothing in its words tells it apart: say when to use which, or deny one"
+    harm = 46 + 30 * min(1.0, each.made.rate) * (0.5 if same else 1.0) + (14 if each.given.missed else 0)
+    harm += 0 if words else 8
+    return Finding(
+        rule="tool-duplicate" if same else "tool-confused",
+        severity="warning",
+        harm=min(89.0, harm),
+        server=tool.server,
+        name=tool.name,
+        key=tool.key,
+        message=f"{'does the same as' if same else 'is taken for'} {sibling.key}: {said} find that first "
+        f"(such as {wording.value_of(each.made.example or each.given.example)!r})",
+        advice=advice,
+        others=(sibling.key,),
+        paste=(override(tool.server, tool.name, "description", value=text),) if text != tool.description else (),
+    )
