@@ -11,7 +11,7 @@ from polyplex.catalog.lint import wording
 from polyplex.catalog.lint.facts import Server, Tool
 from polyplex.catalog.lint.findings import Finding, override
 from polyplex.catalog.lint.queries import Query, of_tool
-from polyplex.catalog.lint.words import telling
+from polyplex.catalog.lint.words import split, telling
 from polyplex.catalog.search import Document, Found
 
 DEPTH: Final = 10
@@ -59,9 +59,16 @@ class Confused(Struct, frozen=True):
 
     @property
     def weight(self) -> float:
-        """How badly: what was really asked counts more than what was made up."""
+        """How badly: what was really asked counts more than what was made up; no wording helps what is the same."""
         told = 1.0 + self.given.rate + 0.5 * self.given.lost / self.given.asked if self.given.missed else 0.0
-        return max(self.made.rate, told)
+        return max(self.made.rate * (0.5 if self.same else 1.0), told)
+
+    @property
+    def same(self) -> bool:
+        """Whether two servers offer the same: by the name, or as far as a reader sees."""
+        tool, sibling = self.tool, self.sibling
+        named = split(tool.name) == split(sibling.name)
+        return tool.server != sibling.server and (named or alike(tool, sibling) >= SAME)
 
 
 def tally(
@@ -77,9 +84,12 @@ def tally(
     told: dict[str, Tally] = {}
     for query in queries:
         keys = found(index, query.text)
-        # Of several tools that are meant, the one that is found best counts.
-        key = min(query.relevant, key=lambda each: (keys.index(each) if each in keys else DEPTH, each))
-        note(told.setdefault(key, Tally()), query.text, key, query.relevant, keys)
+        # Of several tools that are meant, the one that is found best counts; the others where none of theirs is near.
+        best = min(query.relevant, key=lambda each: (keys.index(each) if each in keys else DEPTH, each))
+        note(told.setdefault(best, Tally()), query.text, best, query.relevant, keys)
+        for key in query.relevant - {best}:
+            if key not in keys[:SHOWN]:
+                note(told.setdefault(key, Tally()), query.text, key, query.relevant, keys)
     return own, told
 
 
@@ -91,12 +101,13 @@ def found(index: Index, query: str) -> list[str]:
 def note(result: Tally, query: str, key: str, relevant: Collection[str], keys: Sequence[str]) -> None:
     """Count one query."""
     result.asked += 1
-    if keys and keys[0] not in relevant:
+    ahead = next((each for each in keys[:SHOWN] if each not in relevant), "")
+    lost = key not in keys[:SHOWN]
+    if ahead and (lost or keys[0] == ahead):
         result.missed += 1
-        result.ahead[keys[0]] += 1
+        result.lost += lost
+        result.ahead[ahead] += 1
         result.example = result.example or query
-    if key not in keys[:SHOWN]:
-        result.lost += 1
 
 
 def confused(servers: Sequence[Server], index: Index, queries: Sequence[Query] = ()) -> list[Confused]:
@@ -116,16 +127,15 @@ def confused(servers: Sequence[Server], index: Index, queries: Sequence[Query] =
 
 
 def findings(results: Iterable[Confused], texts: Mapping[str, str]) -> list[Finding]:
-    """A finding for each confused tool; `texts` are the servers' instructions. Pairs that do the same are one finding."""
+    """A finding for each confused tool, one for a pair that does the same; `texts` are the servers' instructions."""
     reported: set[frozenset[str]] = set()
     found: list[Finding] = []
     for each in results:
         pair = frozenset((each.tool.key, each.sibling.key))
-        same = alike(each.tool, each.sibling) >= SAME and each.tool.server != each.sibling.server
-        if same and pair in reported:
+        if each.same and pair in reported:
             continue
         reported.add(pair)
-        found.append(_finding(each, same, texts.get(each.tool.server, "")))
+        found.append(_finding(each, each.same, texts.get(each.tool.server, "")))
     return found
 
 
@@ -145,7 +155,7 @@ def _finding(each: Confused, same: bool, server_text: str) -> Finding:
         counts.append(f"{each.made.missed} of {each.made.asked} queries made of its own words")
     if each.given.missed:
         counts.append(f"{each.given.missed} of {each.given.asked} given queries")
-    text = wording.set_apart(tool, [sibling], server_text)
+    text = wording.set_apart(tool, server_text)
     said = " and ".join(counts)
     if same:
         advice = "deny one of the two, or say when to use which"

@@ -31,7 +31,7 @@ SERVER_RULES: Final[tuple[Callable[[Server], Iterator[Finding]], ...]] = (
 
 
 class Measured(Struct, frozen=True):
-    """How often queries find another tool first, before and after the proposed wordings (0 to 1); `given` of given ones."""
+    """How often queries find another tool first, before and after the proposed wordings, 0 to 1."""
 
     queries: int
     before: float

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from polyplex.catalog.lint.facts import Tool
-from polyplex.catalog.lint.wording import docstring_of, from_name, subject_of
+from polyplex.catalog.lint.wording import about_server, docstring_of, from_name, of_server, subject_of
 from polyplex.catalog.lint.words import VERBS, foreign, phrase, sentences, split, telling, verb_of
 
 MAX_GIVEN: Final = 20_000
@@ -90,7 +90,7 @@ class _Line(Struct):
 def of_tool(tool: Tool) -> list[str]:
     """Queries that mean this tool: its name as words and said otherwise, what its text says, what it takes.
 
-    The server is left out, as people leave it out; `given` queries may have it.
+    People leave the server out, models often name what it is for: one query has it.
     """
     name = from_name(tool).rstrip(".").lower()
     lead = next(iter(sentences(docstring_of(tool).summary)), "")
@@ -102,8 +102,10 @@ def of_tool(tool: Tool) -> list[str]:
         beyond = [word for word in said if not telling(word) <= own][:MAX_WORDS]
         if len(beyond) > 1:
             queries.append(" ".join(beyond))
-    elif lead:
-        queries.append(lead[:80])
+    about = of_server(tool)
+    if foreign(lead):  # then English queries find by other words than its own
+        about = " ".join(word for word in about_server(tool.document.server_text).split() if telling(word)) or about
+    queries.append(f"{' '.join(about.split()[:MAX_WORDS])}: {paraphrased(name)}")
     subject = subject_of(tool)
     required = [phrase(each.name) for each in tool.outer if each.required][:3]
     if subject and required:

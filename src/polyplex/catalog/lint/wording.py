@@ -1,7 +1,7 @@
 """Better wordings, written from what is there: names, texts, parameters, the server. Nothing is made up."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from polyplex.catalog.lint.docstrings import Docstring, read_docstring
@@ -29,6 +29,11 @@ MAX_CHOICES: Final = 8
 _ENDS: Final = word_set("by with from for in to of on at into as via using")
 _EMPTY_SENTENCE: Final = re.compile(
     r"^(?:note|warning|important|prerequisite|example|usage|see|e\.g\.)\b[:!]?", re.IGNORECASE
+)
+_SERVER_PREAMBLE: Final = re.compile(
+    r"^(?:(?:this|an?|the|is|unofficial|official|simple|lightweight)\s+)*(?:model context protocol|mcp)"
+    r"(?:\s*\(mcp\))?(?:\s+model context protocol)?\s+server\b(?:\s+(?:that|which|for|to|it|is|based|on))*\s*",
+    re.IGNORECASE,
 )
 
 
@@ -153,23 +158,35 @@ def without_hollow(tool: Tool) -> str:
     return " ".join(filter(None, map(cleaned, sentences(tool.description))))
 
 
-def set_apart(tool: Tool, siblings: Iterable[Tool], server_text: str = "") -> str:
-    """A description that begins with what only this tool has: its own words, its server, what it takes."""
-    lead = summary(tool) or [from_name(tool)]
-    if foreign(" ".join(lead)):
-        lead = [from_name(tool), *lead]
-    said = telling(" ".join(lead))
-    if telling(from_name(tool)) - said:
-        lead = [from_name(tool), *lead]
-    where = _about_server(tool, server_text)
-    return " ".join(filter(None, (*lead, where, takes(tool), returns(tool))))
+def set_apart(tool: Tool, server_text: str = "") -> str:
+    """A description that begins with what only this tool has: its own words, its server, what it takes.
+
+    Where its own text is in another script than names are, more of the server's stands beside it.
+    """
+    own = summary(tool, 2)
+    other = foreign(" ".join(own))
+    lead = own or [from_name(tool)]
+    if other or telling(from_name(tool)) - telling(" ".join(lead)):
+        lead = [from_name(tool), *own]
+    about = about_server(server_text, 2 if other else 1)
+    where = f"{_capitalised(of_server(tool))}: {about}" if about else f"For {of_server(tool)}."
+    return " ".join(dict.fromkeys(filter(None, (*lead, where, takes(tool), returns(tool)))))
 
 
-def _about_server(tool: Tool, server_text: str) -> str:
-    about = next(iter(sentences(server_text)), "")
-    if about and len(about) <= 200:
-        return f"{of_server(tool).capitalize()}: {_sentence(cleaned(about))}"
-    return f"For {of_server(tool)}."
+def about_server(server_text: str, limit: int = 1) -> str:
+    """What a server says it is for, in some short sentences, without saying that it is a server; "" for nothing."""
+    found: list[str] = []
+    for line in sentences(server_text)[:limit]:
+        plain = cleaned(_SERVER_PREAMBLE.sub("", line.strip("-*#> ")))
+        if sum(map(len, found)) + len(plain) > 150 * (limit + 1) or foreign(plain):
+            break
+        if telling(plain):
+            found.append(_sentence(plain))
+    return " ".join(found)
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def apart(tool: Tool, sibling: Tool) -> list[str]:
@@ -224,9 +241,9 @@ def source_of(subject: str, tool: Tool, server: Server | None) -> str:
         return ""
     wanted = {stem(word) for word in split(subject)}
     for other in server.tools:
-        if other.name != tool.name and name_verb(other.name, other.server) in ("list", "search", "find"):
-            if wanted and wanted <= {stem(word) for word in split(subject_of(other))}:
-                return other.name
+        lists = other.name != tool.name and name_verb(other.name, other.server) in ("list", "search", "find")
+        if lists and wanted and wanted <= {stem(word) for word in split(subject_of(other))}:
+            return other.name
     return ""
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from polyplex.catalog.lint import wording
 from polyplex.catalog.lint.facts import Server, Tool
 from polyplex.catalog.lint.findings import Finding, override
-from polyplex.catalog.lint.words import HOLLOW, MARKETING, PREAMBLE, foreign, sentences, split, stem, telling, word_set
+from polyplex.catalog.lint.words import HOLLOW, MARKETING, PREAMBLE, foreign, split, stem, telling, word_set
 from polyplex.content.tokens import estimate
 
 LONG_TOKENS: Final = 400
@@ -120,8 +120,7 @@ def other_script(tool: Tool, server: Server) -> Iterator[Finding]:
     """A description in another script than the names: queries in English do not find it by words."""
     if not foreign(tool.description):
         return
-    lead = wording.from_name(tool)
-    better = " ".join(filter(None, (lead, " ".join(sentences(tool.description)), wording.takes(tool))))
+    better = wording.set_apart(tool, server.instructions)
     yield Finding(
         rule="description-script",
         severity="note",
