@@ -30,7 +30,6 @@ UNBUILT = (
     Unbuilt(("auth",), bool, protection=True),
     Unbuilt(("guard", "pins"), lambda value: value != "off", protection=True),
     Unbuilt(("servers", "*", "trust"), lambda value: value != "trusted", "results are not marked as untrusted"),
-    Unbuilt(("expose",), lambda value: value == "search", "all tools are listed"),
     Unbuilt(("builtins",), bool, "no built-in server is mounted"),
     Unbuilt(("payloads", "store"), lambda value: value is not None, "large results stay whole"),
     Unbuilt(("payloads", "inlineLimitBytes"), lambda value: 0 < (value or 0) < UNREACHED, "large results stay whole"),

@@ -9,6 +9,7 @@ from polyplex.downstream.session import Call, Session
 from polyplex.errors import RemoteProtocolError, RpcError, UpstreamError
 from polyplex.gateway import pipeline
 from polyplex.gateway.asks import Asks
+from polyplex.gateway.builtin.tools import offer
 from polyplex.gateway.client import Client, call_of, legacy_client
 from polyplex.gateway.core import Core
 from polyplex.gateway.listens import Listens
@@ -35,6 +36,7 @@ class Gateway:
 
     def __init__(self, config: Config) -> None:
         self.core = Core(config, self)
+        offer(self.core)
         self.subscriptions = Subscriptions()
         self.tasks = Tasks(self.core, state_database(config.options.state), lambda: self.core.parking.states.ring)
         self.core.tasks = self.tasks.calls
@@ -68,6 +70,7 @@ class Gateway:
         """Close everything; no child process is left afterwards."""
         self.drain()
         await self.tasks.stop()
+        await self.core.finder.stop()
         await self.core.pool.stop()
         await self.core.usage.stop()
         self.core.parking.stop()
@@ -109,7 +112,7 @@ class Gateway:
 
     def welcome(self, session: Session) -> Client:
         """A legacy session begins: its capabilities are known now."""
-        client = session.context = legacy_client(session)
+        client = session.context = legacy_client(session, self.core.profiles.of(session.client_info))
         self.core.clients[session.id] = client
         self.start(client.binding)
         self.core.pool.prepare(client.binding)

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 
 from polyplex.downstream.session import Call, Session
+from polyplex.gateway.profile import Profile
 from polyplex.gateway.views import View
 from polyplex.protocol.bridge.requests import ClientFacts, modern_capabilities
 from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
@@ -24,6 +25,7 @@ class Client:
         "facts",
         "listed",
         "pending",
+        "profile",
         "session",
         "started",
         "upstreams",
@@ -31,8 +33,9 @@ class Client:
         "view",
     )
 
-    def __init__(self, session: Session, binding: Binding, capabilities: Fields) -> None:
+    def __init__(self, session: Session, binding: Binding, capabilities: Fields, profile: Profile) -> None:
         self.session = session
+        self.profile = profile
         self.binding = binding
         self.capabilities = capabilities
         self.level_changed()
@@ -60,10 +63,10 @@ def canonical_capabilities(raw: bytes) -> tuple[bytes, Fields]:
     return (msgspec.json.encode(kept, order="sorted") if kept else NO_CAPABILITIES), fields
 
 
-def legacy_client(session: Session) -> Client:
+def legacy_client(session: Session, profile: Profile) -> Client:
     """The client behind a legacy session; made at `initialize`, or at the first request where that was left out."""
     capabilities, fields = canonical_capabilities(session.capabilities)
-    return Client(session, Binding(Era.LEGACY, capabilities, session.id), fields)
+    return Client(session, Binding(Era.LEGACY, capabilities, session.id), fields, profile)
 
 
 def call_of(context: object) -> Call | None:

@@ -6,10 +6,14 @@ from typing import Final, Protocol
 
 from polyplex.config import Config, state_database
 from polyplex.downstream.session import Call
+from polyplex.gateway.builtins import Builtins
 from polyplex.gateway.client import Client, call_of, info
+from polyplex.gateway.exposure import Exposure
+from polyplex.gateway.finding import Allowed, Finder
 from polyplex.gateway.levels import Levels
 from polyplex.gateway.modern import ModernClients
 from polyplex.gateway.parking import Parking
+from polyplex.gateway.profile import Profiles
 from polyplex.gateway.returns import Returns
 from polyplex.gateway.states import States
 from polyplex.gateway.usage import Usage
@@ -52,16 +56,23 @@ class Core:
         self.config = config
         self.info = info("polyplex", "polyplex", version())
         self.pool = Pool(config, self.info, events, Manifests(manifest_folder(config)))
-        self.views = Views(self.pool)
         self.clients: dict[str, Client] = {}
         self.levels = Levels(self.clients)
-        self.modern = ModernClients(self.pool.prepare, self.pool.release, self._busy)
+        self.builtins = Builtins()
+        self.finder = Finder(config.options.search)
+        self.profiles = Profiles(config.options)
+        self.views = Views(self.pool, Exposure(config.options, self.builtins.entries), vary=self.profiles.vary)
+        self.modern = ModernClients(self.pool.prepare, self.pool.release, self._busy, self.profiles)
         ttl = config.options.parked.ttl_seconds
         self._early: dict[Upstream, list[asyncio.Future[None]]] = {}
         self.parking = Parking(States(lambda: key_ring(config)), ttl)
         self.returns = Returns(self.parking, ttl)
         self.usage = Usage(state_database(config.options.state))
         self.tasks: TaskCalls
+
+    def allowed(self, client: Client) -> Allowed | None:
+        """Which entries a client may find; None for all. Search filters by it before it ranks anything."""
+        return None
 
     def everybody(self) -> list[Client]:
         """All clients of both eras."""
@@ -83,6 +94,13 @@ class Core:
             view = client.view = self.views.view(client.binding)
             client.version = self.views.version
         return view
+
+    def prepare_search(self, client: Client) -> None:
+        """Have the search index ready for a client that has listed its tools and has to search for them."""
+        if "tools" in client.listed:
+            view = self.view(client)
+            if view.shown(client.profile).searching:
+                self.finder.prepare(view)
 
     async def upstream(self, client: Client, server: str) -> Upstream:
         """The upstream of a server that serves this client. Raises `UpstreamUnavailable`."""

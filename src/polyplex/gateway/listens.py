@@ -174,7 +174,7 @@ class Listens:
     def _note_lists(self, client: Client) -> None:
         view = self._core.view(client)
         for member in LIST_METHODS.values():
-            client.listed.setdefault(member, view.digest(member))
+            client.listed.setdefault(member, view.digest(member, client.profile))
 
     def changed(self, client: Client, members: list[str]) -> None:
         """Lists have changed for clients of this kind."""

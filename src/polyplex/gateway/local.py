@@ -12,6 +12,7 @@ from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
 from polyplex.gateway.listens import Listens
 from polyplex.gateway.pipeline import read_target
+from polyplex.gateway.profile import Profile
 from polyplex.gateway.subscriptions import Subscriptions
 from polyplex.gateway.tasks.service import Tasks
 from polyplex.gateway.views import View
@@ -87,10 +88,11 @@ class Local:
         view = self._core.view(client)
         result: dict[str, object] = {
             "protocolVersion": session.revision,
-            "capabilities": _capabilities(view, "experimental") | task_capabilities(view, session.revision),
+            "capabilities": _capabilities(view, client.profile, "experimental")
+            | task_capabilities(view, session.revision),
             "serverInfo": Raw(self._core.info),
         }
-        instructions = view.instructions()
+        instructions = view.instructions(client.profile)
         if instructions is not None:
             result["instructions"] = instructions
         return encode_json(result)
@@ -100,9 +102,9 @@ class Local:
         view = self._core.view(client)
         fields: dict[str, object] = {
             "supportedVersions": list(MODERN_REVISIONS),
-            "capabilities": _capabilities(view, "experimental", "extensions"),
+            "capabilities": _capabilities(view, client.profile, "experimental", "extensions"),
         }
-        instructions = view.instructions()
+        instructions = view.instructions(client.profile)
         if instructions is not None:
             fields["instructions"] = instructions
         fields["_meta"] = {envelope.SERVER_INFO_KEY: Raw(self._core.info)}
@@ -122,8 +124,10 @@ class Local:
         raw = fields.get("cursor", Raw(b"null"))
         cursor = None if bytes(raw) == b"null" else decode_text(raw)
         view = self._core.view(client)
-        client.listed[LIST_METHODS[call.method]] = view.digest(LIST_METHODS[call.method])
-        return view.page(call.method, cursor, client.binding.era, tasks=call.session.revision == R2025_11_25)
+        client.listed[LIST_METHODS[call.method]] = view.digest(LIST_METHODS[call.method], client.profile)
+        self._core.prepare_search(client)
+        core_tasks = call.session.revision == R2025_11_25
+        return view.page(call.method, cursor, client.binding.era, tasks=core_tasks, profile=client.profile)
 
     # -- levels and subscriptions of legacy clients
     async def _set_level(self, call: Call, client: Client) -> bytes:
@@ -162,11 +166,11 @@ def _object(fields: Fields, name: str) -> bytes:
     return raw if raw[:1] == b"{" else b"{}"
 
 
-def _capabilities(view: View, *members: str) -> dict[str, object]:
+def _capabilities(view: View, profile: Profile, *members: str) -> dict[str, object]:
     merged = {member: view.extensions(member) for member in members}
     if "extensions" in members and view.has_tasks():
         merged["extensions"].setdefault(EXTENSION, Raw(b"{}"))
-    return view.capabilities() | {member: found for member, found in merged.items() if found}
+    return view.capabilities(profile) | {member: found for member, found in merged.items() if found}
 
 
 def task_capabilities(view: View, revision: str) -> dict[str, object]:

@@ -17,7 +17,8 @@ from msgspec import Raw
 from polyplex.downstream.session import Call, Session
 from polyplex.errors import RemoteProtocolError, RpcError
 from polyplex.gateway.client import Client
-from polyplex.protocol.envelope import CAPABILITIES_KEY
+from polyplex.gateway.profile import Profile, Profiles
+from polyplex.protocol.envelope import CAPABILITIES_KEY, CLIENT_INFO_KEY
 from polyplex.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Fields, decode_fields, decode_params, decode_text
 from polyplex.protocol.revisions import LATEST_MODERN, Era
 from polyplex.upstreams.pool import NO_CAPABILITIES, Binding
@@ -39,16 +40,21 @@ class ModernClients:
     """The clients by what their requests declare. `released` is called with the binding's session of one that ended."""
 
     def __init__(
-        self, prepare: Callable[[Binding], None], released: Callable[[str], None], busy: Callable[[Client], bool]
+        self,
+        prepare: Callable[[Binding], None],
+        released: Callable[[str], None],
+        busy: Callable[[Client], bool],
+        profiles: Profiles,
     ) -> None:
         self._prepare = prepare
         self._released = released
         self._busy = busy
+        self._profiles = profiles
         self._session = Session(Era.MODERN, LATEST_MODERN, http=True, identifier="modern")
-        self.plain = Client(self._session, Binding(Era.MODERN), {})
+        self.plain = Client(self._session, Binding(Era.MODERN), {}, profiles.default)
         self._by_meta: dict[bytes, Client] = {}
-        self._by_capabilities: dict[bytes, Client] = {NO_CAPABILITIES: self.plain}
-        self._by_handle: OrderedDict[tuple[bytes, str], tuple[Client, float]] = OrderedDict()
+        self._by_capabilities: dict[tuple[bytes, Profile], Client] = {(NO_CAPABILITIES, profiles.default): self.plain}
+        self._by_handle: OrderedDict[tuple[bytes, Profile, str], tuple[Client, float]] = OrderedDict()
         self._sweep: asyncio.TimerHandle | None = None
 
     def all(self) -> list[Client]:
@@ -68,16 +74,17 @@ class ModernClients:
 
     def _read(self, raw: bytes) -> Client:
         meta = decode_fields(raw)
+        profile = self._profiles.of(bytes(meta.get(CLIENT_INFO_KEY, b"{}")))
         capabilities, fields = bridged_capabilities(meta.get(CAPABILITIES_KEY, Raw(b"{}")))
         if _HANDLE_MARK in raw and HANDLE_KEY in meta:
-            return self._handled(capabilities, fields, _handle(meta[HANDLE_KEY]))
-        client = self._by_capabilities.get(capabilities)
+            return self._handled(capabilities, fields, profile, _handle(meta[HANDLE_KEY]))
+        client = self._by_capabilities.get((capabilities, profile))
         if client is None and len(self._by_capabilities) >= MAX_SETS and "experimental" in fields:
             capabilities, fields = bridged_capabilities(capabilities, experimental=False)
-            client = self._by_capabilities.get(capabilities)
+            client = self._by_capabilities.get((capabilities, profile))
         if client is None:
-            client = Client(self._session, Binding(Era.MODERN, capabilities), fields)
-            self._by_capabilities[capabilities] = client
+            client = Client(self._session, Binding(Era.MODERN, capabilities), fields, profile)
+            self._by_capabilities[(capabilities, profile)] = client
             self._prepare(client.binding)
         if len(raw) <= MAX_META_BYTES:
             if len(self._by_meta) >= MAX_METAS:
@@ -86,14 +93,14 @@ class ModernClients:
         return client
 
     # -- conversations that a client names
-    def _handled(self, capabilities: bytes, fields: Fields, handle: str) -> Client:
+    def _handled(self, capabilities: bytes, fields: Fields, profile: Profile, handle: str) -> Client:
         now = asyncio.get_running_loop().time()
-        known = self._by_handle.pop((capabilities, handle), None)
+        known = self._by_handle.pop((capabilities, profile, handle), None)
         if known is None:
             self._make_room()
             session = f"handle:{len(handle)}:{handle}:{capabilities.decode()}"
-            known = Client(self._session, Binding(Era.MODERN, capabilities, session), fields), now
-        self._by_handle[(capabilities, handle)] = known[0], now
+            known = Client(self._session, Binding(Era.MODERN, capabilities, session), fields, profile), now
+        self._by_handle[(capabilities, profile, handle)] = known[0], now
         if self._sweep is None:
             self._sweep = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._end_idle)
         return known[0]

@@ -122,6 +122,8 @@ class Notices:
     def _tell(self) -> None:
         self._flush = None
         members, self._changed = self._changed, set()
+        for client in self._core.everybody():
+            self._core.prepare_search(client)
         for client in list(self._core.clients.values()):
             for method in dict.fromkeys(NOTICE_OF[member] for member in self._differing(client, members)):
                 client.session.send(jsonrpc.notification(method))
@@ -133,8 +135,8 @@ class Notices:
         differing: list[str] = []
         for member in LIST_METHODS.values():
             known = client.listed.get(member)
-            if member in members and known is not None and known != view.digest(member):
-                client.listed[member] = view.digest(member)
+            if member in members and known is not None and known != view.digest(member, client.profile):
+                client.listed[member] = view.digest(member, client.profile)
                 differing.append(member)
         return differing
 

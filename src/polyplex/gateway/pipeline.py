@@ -51,6 +51,9 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
     """Carry one routed request, and turn what goes wrong on the way into an answer."""
     try:
         fields = call.fields or decode_params(call.params or b"{}")
+        builtin = core.builtins.named(call.method, fields)
+        if builtin is not None:
+            return await core.builtins.answer(builtin, call, client, fields)
         if "requestState" in fields and client.binding.era is MODERN:
             back = await core.returns.back(call, client, fields)
             if isinstance(back, Reply):
@@ -76,10 +79,9 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
             reply = await exchange
         except (UpstreamError, asyncio.CancelledError) as error:
             reply = await upstream.recover(error, connection, exchange, outgoing, call)
-        if reply.stream is not None:
-            if outgoing.streamable and not reply.stream.begins_with(*rounds.MARKS):
-                return reply
-            reply = await gathered(reply)
+        if passes_on(outgoing, reply):
+            return reply
+        reply = reply if reply.stream is None else await gathered(reply)
         if era is MODERN and rounds.needs_input(reply.result):
             reply = await asked(core, call, client, upstream, outgoing, reply)
         if reply.result is None:
@@ -90,6 +92,11 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         return reply
     except (RpcError, RemoteProtocolError, UpstreamError) as error:
         return answer_failure(call, error)
+
+
+def passes_on(outgoing: Outgoing, reply: Reply) -> bool:
+    """True for a result that streams on to the client as it comes."""
+    return reply.stream is not None and outgoing.streamable and not reply.stream.begins_with(*rounds.MARKS)
 
 
 async def asked(core: Core, call: Call, client: Client, upstream: Upstream, outgoing: Outgoing, reply: Reply) -> Reply:

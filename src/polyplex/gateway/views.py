@@ -1,10 +1,14 @@
 """Merged lists: what one client sees of all servers, rendered once and kept until something changes."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Raw
 
+from polyplex.gateway import instructions
+from polyplex.gateway.exposure import Exposure, Shown
+from polyplex.gateway.profile import Profile
 from polyplex.mux import cursors
 from polyplex.mux.entries import Entry
 from polyplex.mux.router import Routes
@@ -32,8 +36,11 @@ FULL: Final[dict[str, object]] = {
 class View:
     """The lists of a set of upstreams at one moment, with their routes."""
 
-    def __init__(self, upstreams: tuple[Upstream, ...]) -> None:
+    def __init__(self, upstreams: tuple[Upstream, ...], exposure: Exposure, *, vary: bool = False) -> None:
+        """`vary` where lists may differ by the client's name, so that no cache may share them."""
         self.upstreams = upstreams
+        self._exposure = exposure
+        self._shown: dict[Profile, Shown] = {}
         members = LIST_METHODS.values()
         lists: dict[str, list[Entry]] = {
             member: [entry for upstream in upstreams for entry in upstream.lists.get(member, ())] for member in members
@@ -42,48 +49,55 @@ class View:
         self.routes = Routes(lists, [upstream.naming for upstream in upstreams], owners)
         peers = ((upstream.config.name, upstream.peer) for upstream in upstreams)
         self._peers = {name: peer for name, peer in peers if peer is not None}
-        self._digests: dict[str, bytes] = {}
-        self._pages: dict[tuple[str, int, Era, bool], bytes] = {}
+        self.content: bytes | None = None  # what the search index calls these lists
+        self._digests: dict[tuple[str, Profile | None], bytes] = {}
+        self._pages: dict[tuple[str, Profile | None, int, Era, bool], bytes] = {}
         self._ttl: dict[str, tuple[int, str]] = {member: _caching(upstreams, member) for member in members}
+        if vary:
+            self._ttl["tools"] = (self._ttl["tools"][0], "private")
 
-    def page(self, method: str, cursor: str | None, era: Era, *, tasks: bool = False) -> bytes:
+    def shown(self, profile: Profile) -> Shown:
+        """The tools that a client of this profile is listed."""
+        shown = self._shown.get(profile)
+        if shown is None:
+            shown = self._shown[profile] = self._exposure.shown(self.routes.tools.entries, profile)
+        return shown
+
+    def entries(self, member: str, profile: Profile | None = None) -> Sequence[Entry]:
+        """The entries of a list: as a profile sees them, or (None) all that servers offer."""
+        if member == "tools" and profile is not None:
+            return self.shown(profile).entries
+        return self.routes.listed(member).entries
+
+    def page(
+        self, method: str, cursor: str | None, era: Era, *, tasks: bool = False, profile: Profile | None = None
+    ) -> bytes:
         """One page of a list result, for a client that knows core tasks or not.
 
         Raises `RpcError` -32602 for a cursor that is not ours.
         """
         member = LIST_METHODS[method]
-        start = 0 if cursor is None else self._position(method, member, cursor)
-        key = (member, start, era, tasks)
+        entries = self.entries(member, profile)
+        start = 0 if cursor is None else _position(method, entries, cursor)
+        key = (member, profile if member == "tools" else None, start, era, tasks)
         page = self._pages.get(key)
         if page is None:
-            page = self._pages[key] = self._render(method, member, start, era, tasks)
+            page = self._pages[key] = self._render(method, member, entries, start, era, tasks)
         return page
 
-    def _position(self, method: str, member: str, cursor: str) -> int:
-        """Where a page starts: after the entry it names, wherever that stands by now."""
-        after, offset = cursors.unseal(method, cursor)
-        entries = self.routes.listed(member).entries
-        if 0 < offset <= len(entries) and entries[offset - 1].key == after:
-            return offset
-        for index, entry in enumerate(entries):
-            if entry.key == after:
-                return index + 1
-        return min(offset, len(entries))
-
-    def _render(self, method: str, member: str, start: int, era: Era, tasks: bool) -> bytes:
-        entries = self.routes.listed(member).entries
+    def _render(self, method: str, member: str, entries: Sequence[Entry], start: int, era: Era, tasks: bool) -> bytes:
         size, end = 0, start
         while end < len(entries) and end - start < PAGE_ENTRIES and (size < PAGE_BYTES or end == start):
             size += len(entries[end].raw)
             end += 1
-        shown = (self._shown(member, entry, era, tasks) for entry in entries[start:end])
+        shown = (self._form(member, entry, era, tasks) for entry in entries[start:end])
         fields: Fields = {member: Raw(b"[" + b",".join(shown) + b"]")}
         if end < len(entries):
             fields["nextCursor"] = Raw(encode_json(cursors.seal(method, entries[end - 1].key, end)))
         ttl, scope = self._ttl[member]
         return finish(method, fields, ttl, scope) if era is Era.MODERN else encode_json(fields)
 
-    def _shown(self, member: str, entry: Entry, era: Era, tasks: bool) -> bytes:
+    def _form(self, member: str, entry: Entry, era: Era, tasks: bool) -> bytes:
         """An entry in the form that an era allows: legacy clients may get the tools of modern servers in another.
 
         Whether a tool can be called as a task depends on who asks, too.
@@ -98,19 +112,21 @@ class View:
         """Whether a server makes tasks of tool calls; `unknown` is what one counts as that has not said yet."""
         return any(unknown if each.peer is None else each.peer.tasks for each in self.upstreams)
 
-    def digest(self, member: str) -> bytes:
-        """Equal for equal lists."""
-        digest = self._digests.get(member)
+    def digest(self, member: str, profile: Profile | None = None) -> bytes:
+        """Equal for equal lists, as a profile sees them or (None) as servers offer them."""
+        key = (member, profile if member == "tools" else None)
+        digest = self._digests.get(key)
         if digest is None:
             hasher = hashlib.blake2b(digest_size=16)
-            for entry in self.routes.listed(member).entries:
+            for entry in self.entries(member, profile):
                 hasher.update(entry.raw)
-            digest = self._digests[member] = hasher.digest()
+            digest = self._digests[key] = hasher.digest()
         return digest
 
-    def capabilities(self) -> dict[str, object]:
-        """The union of what the servers offer; everything where one of them is not known yet."""
-        union: dict[str, object] = {}
+    def capabilities(self, profile: Profile | None = None) -> dict[str, object]:
+        """The union of what the servers and polyplex offer; everything where one of them is not known yet."""
+        own = profile is not None and self._exposure.lists_builtins(profile)
+        union: dict[str, object] = {"tools": FULL["tools"]} if own else {}
         for upstream in self.upstreams:
             if upstream.peer is None:
                 return FULL
@@ -128,16 +144,38 @@ class View:
                 merged |= decode_fields(raw)
         return merged
 
-    def instructions(self) -> str | None:
-        """The servers' instructions, each under its name."""
-        texts = [
-            (upstream.config.name, upstream.peer.instructions)
-            for upstream in self.upstreams
-            if upstream.peer is not None and upstream.peer.instructions
-        ]
+    def server_texts(self) -> dict[str, str]:
+        """The instructions of the servers that have some, by name."""
+        peers = self._peers.items()
+        return {name: peer.instructions for name, peer in peers if peer.instructions}
+
+    def instructions(self, profile: Profile) -> str | None:
+        """The servers' instructions, each under its name; bounded where tools are searched for."""
+        texts = self.server_texts()
+        shown = self.shown(profile)
+        if shown.searching and profile.builtins:
+            return instructions.for_search(len(self.routes.tools.entries), self.tool_counts(), texts)
         if len(texts) == 1 and len(self.upstreams) == 1:
-            return texts[0][1]
-        return "\n\n".join(f"# {name}\n{text}" for name, text in texts) or None
+            return next(iter(texts.values()))
+        return "\n\n".join(f"# {name}\n{text}" for name, text in texts.items()) or None
+
+    def tool_counts(self) -> dict[str, int]:
+        """How many tools each server offers."""
+        counts = dict.fromkeys((upstream.config.name for upstream in self.upstreams), 0)
+        for entry in self.routes.tools.entries:
+            counts[entry.server] += 1
+        return counts
+
+
+def _position(method: str, entries: Sequence[Entry], cursor: str) -> int:
+    """Where a page starts: after the entry that the cursor names, wherever that stands by now."""
+    after, offset = cursors.unseal(method, cursor)
+    if 0 < offset <= len(entries) and entries[offset - 1].key == after:
+        return offset
+    for index, entry in enumerate(entries):
+        if entry.key == after:
+            return index + 1
+    return min(offset, len(entries))
 
 
 def _has(upstream: Upstream, capability: str) -> bool:
@@ -156,8 +194,10 @@ def _caching(upstreams: tuple[Upstream, ...], member: str) -> tuple[int, str]:
 class Views:
     """All views in use, shared by clients that see the same upstreams."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, exposure: Exposure, *, vary: bool = False) -> None:
         self._pool = pool
+        self._exposure = exposure
+        self._vary = vary
         self.version = 0
         self._views: dict[tuple[int, ...], View] = {}
 
@@ -176,5 +216,5 @@ class Views:
         if view is None:
             if len(self._views) >= MAX_VIEWS:
                 self._views.clear()
-            view = self._views[key] = View(upstreams)
+            view = self._views[key] = View(upstreams, self._exposure, vary=self._vary)
         return view

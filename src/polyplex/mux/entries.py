@@ -4,14 +4,16 @@ Members that polyplex does not own stay raw. What would break strict clients is 
 a reason (a tool without a usable input schema), so that siblings stay.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
 
+from polyplex.config.model import ToolOptions
 from polyplex.errors import RemoteProtocolError
 from polyplex.mux.names import public_name, server_slug
+from polyplex.mux.overrides import override
 from polyplex.mux.uris import public_uri
 from polyplex.protocol.headers import InvalidParamHeaders, ParamHeader, param_headers
 from polyplex.protocol.jsonrpc import Fields, cut_deep, decode_fields, decode_text, encode_json
@@ -22,6 +24,7 @@ META_URI: Final = "polyplex/uri"
 KEY_OF: Final = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
 
 
+NO_OPTIONS: Final[Mapping[str, ToolOptions]] = {}
 # Many readers of JSON stop at some depth, and lose the whole list with it: Rust's at 128 levels.
 MAX_NESTING: Final = 100
 _OBJECT: Final = Raw(b'"object"')
@@ -30,7 +33,7 @@ _OBJECT: Final = Raw(b'"object"')
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """`key` is the name, URI or template clients use, `local` the server's own; `raw` the JSON clients get.
 
-    `tasks` is the `execution.taskSupport` of a tool (2025-11-25).
+    `tasks` is the `execution.taskSupport` of a tool (2025-11-25), `renamed` the name that the configuration gives it.
     """
 
     server: str
@@ -39,6 +42,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     raw: bytes
     headers: tuple[ParamHeader, ...] = ()
     tasks: str = ""
+    renamed: str = ""
 
 
 class SetAside(NamedTuple):
@@ -73,8 +77,18 @@ class Naming(msgspec.Struct, frozen=True):
         return public_uri(self.label, local) if self.prefix else local
 
 
-def read_entry(kind: str, raw: bytes, naming: Naming, *, modern_http: bool = False) -> Entry | SetAside:
-    """One member of a list result as an entry. `kind` is a member name of list results, such as `tools`."""
+def read_entry(
+    kind: str,
+    raw: bytes,
+    naming: Naming,
+    *,
+    modern_http: bool = False,
+    options: Mapping[str, ToolOptions] = NO_OPTIONS,
+) -> Entry | SetAside:
+    """One member of a list result as an entry. `kind` is a member name of list results, such as `tools`.
+
+    `options` are those of single tools, by the server's own names.
+    """
     try:
         fields = decode_fields(raw)
         key_name = KEY_OF[kind]
@@ -97,12 +111,16 @@ def read_entry(kind: str, raw: bytes, naming: Naming, *, modern_http: bool = Fal
                 return SetAside(naming.server, local, str(error))
         except (_BrokenSchema, msgspec.DecodeError, RecursionError) as error:
             return SetAside(naming.server, local, str(error) or "its input schema is nested too deeply")
-    if naming.prefix:
-        key = _rename(kind, fields, local, naming)
+    renamed = ""
+    told = options.get(local) if kind == "tools" else None
+    if told is not None and override(fields, told):
+        changed, renamed = True, told.name or ""
+    if naming.prefix or renamed:
+        key = _rename(kind, fields, local, renamed or local, naming)
         changed = True
     else:
         key = local
-    return Entry(naming.server, local, key, encode_json(fields) if changed else bytes(raw), headers, tasks)
+    return Entry(naming.server, local, key, encode_json(fields) if changed else bytes(raw), headers, tasks, renamed)
 
 
 def _task_support(fields: Fields) -> str:
@@ -157,11 +175,12 @@ def _check_schemas(fields: Fields) -> bool:
     return mended
 
 
-def _rename(kind: str, fields: Fields, local: str, naming: Naming) -> str:
+def _rename(kind: str, fields: Fields, local: str, name: str, naming: Naming) -> str:
+    """Give an entry its public name, made from `name`, or its public URI; the server's own stays in `_meta`."""
     meta = decode_fields(fields["_meta"]) if bytes(fields.get("_meta", Raw(b"")))[:1] == b"{" else {}
     meta[META_SERVER] = Raw(encode_json(naming.server))
     if kind in ("tools", "prompts"):
-        key = naming.name(local)
+        key = naming.name(name)
         fields["name"] = Raw(encode_json(key))
         meta[META_NAME] = Raw(encode_json(local))
     else:

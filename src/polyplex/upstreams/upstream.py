@@ -111,7 +111,7 @@ class Upstream:
         self.retry_at = 0.0
         self._complained: str | None = None
         self.restarts = 0
-        self.offers = Offers(naming, Patterns(config.options.allow, config.options.deny))
+        self.offers = Offers(naming, Patterns(config.options.allow, config.options.deny), config.options.tools)
         self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self.users: set[str] = set()
         self.watched = False

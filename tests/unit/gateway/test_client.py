@@ -4,6 +4,7 @@ import pytest
 
 from polyplex.downstream.session import Session
 from polyplex.gateway.client import call_of, canonical_capabilities, info, legacy_client
+from polyplex.gateway.profile import Profile
 from polyplex.protocol.revisions import Era
 from polyplex.upstreams.pool import NO_CAPABILITIES
 
@@ -35,7 +36,7 @@ def test_what_differs_stays_different() -> None:
 async def test_a_client_can_what_it_declared() -> None:
     session = Session(Era.LEGACY, "2025-11-25", http=False)
     session.capabilities = b'{"sampling":{}}'
-    client = legacy_client(session)
+    client = legacy_client(session, Profile())
     assert (client.can("sampling"), client.can("roots")) == (True, False)
     assert client.binding.session == session.id
     assert client.facts.log_level is None

@@ -1,0 +1,1 @@
+"""Tools that polyplex itself offers, beside those of the servers behind it."""

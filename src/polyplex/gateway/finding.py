@@ -1,0 +1,162 @@
+"""The search index behind a client's lists: built in a thread, kept while the lists last, changed as they change."""
+
+import asyncio
+import hashlib
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from polyplex.catalog.documents import document
+from polyplex.catalog.search.types import Found, Kind
+from polyplex.config.model import SearchOptions
+from polyplex.gateway.views import View
+from polyplex.mux.entries import Entry
+from polyplex.protocol.revisions import LIST_METHODS
+from polyplex.transports.background import Background
+
+if TYPE_CHECKING:
+    from polyplex.catalog.search.index import SearchIndex
+
+log = logging.getLogger("polyplex.gateway")
+MAX_INDEXES: Final = 8
+WAIT_SECONDS: Final = 20.0
+MAX_QUERY: Final = 2000
+MEMBER_OF: Final[dict[Kind, str]] = {
+    "tool": "tools",
+    "prompt": "prompts",
+    "resource": "resources",
+    "template": "resourceTemplates",
+}
+Allowed = Callable[[Entry], bool]
+
+
+class IndexNotReady(Exception):
+    """The index is still being built. The text says so to a model."""
+
+
+class Match(NamedTuple):
+    """Entries that fit a query, best first, and whether they are a good fit or just the nearest there are."""
+
+    entries: list[Entry]
+    confident: bool
+
+
+class _Kept:
+    """One index: what it is of, whose lists those were, and the update under way."""
+
+    __slots__ = ("content", "index", "lineage", "update")
+
+    def __init__(self, lineage: tuple[int, ...]) -> None:
+        self.lineage = lineage
+        self.content = b""
+        self.index: SearchIndex | None = None
+        self.update: asyncio.Task[None] | None = None
+
+
+class Finder:
+    """All indexes. Views with equal lists share one; at most `MAX_INDEXES` are kept, the least used go first."""
+
+    def __init__(self, options: SearchOptions) -> None:
+        self._options = options
+        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._background = Background()
+
+    def prepare(self, view: View) -> None:
+        """Have the index of a view built in the background, where it is not there yet."""
+        self._of(view)
+
+    async def find(
+        self,
+        view: View,
+        query: str,
+        k: int,
+        *,
+        kind: Kind = "tool",
+        server: str | None = None,
+        allowed: Allowed | None = None,
+    ) -> Match:
+        """The `k` entries of a view that fit best; `server` and `allowed` filter before anything is ranked.
+
+        Raises `IndexNotReady`.
+        """
+        index = await self._ready(self._of(view))
+        known = view.routes.listed(MEMBER_OF[kind]).by_key
+        # An index may be a moment ahead of a view, or behind: nothing is given but what the view has.
+        allows = known.keys() if allowed is None else {key for key, entry in known.items() if allowed(entry)}
+        found: Found = await asyncio.to_thread(
+            index.search, query[:MAX_QUERY], k, kind=kind, server=server, allowed=allows
+        )
+        return Match([known[hit.key] for hit in found.hits if hit.key in known], found.confident)
+
+    async def _ready(self, kept: _Kept) -> "SearchIndex":
+        if kept.update is not None:
+            await asyncio.wait([kept.update], timeout=WAIT_SECONDS)
+        if kept.index is None:
+            raise IndexNotReady("The index of the tools is still being built; search again in a few seconds.")
+        return kept.index
+
+    def _of(self, view: View) -> _Kept:
+        """The index of a view: one of the same content, or that of the same servers, brought up to date."""
+        content = _content(view)
+        kept = self._kept.get(content)
+        if kept is not None:
+            self._kept.move_to_end(content)
+            return kept
+        lineage = tuple(map(id, view.upstreams))
+        kept = next((each for each in self._kept.values() if each.lineage == lineage), None)
+        if kept is None:
+            kept = _Kept(lineage)
+        else:
+            del self._kept[kept.content]
+        kept.content = content
+        self._kept[content] = kept
+        while len(self._kept) > MAX_INDEXES:
+            self._kept.popitem(last=False)
+        before = kept.update
+        kept.update = self._background.start(self._updated(kept, view, before))
+        return kept
+
+    async def _updated(self, kept: _Kept, view: View, before: "asyncio.Task[None] | None") -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        if kept.content != _content(view):  # overtaken by a newer list
+            return
+        try:
+            kept.index = await asyncio.to_thread(_build, kept.index, self._options, _lists(view), view.server_texts())
+        except Exception:
+            log.exception("the search index could not be built")
+
+    async def stop(self) -> None:
+        """Nobody waits any more; what a thread is just building, it builds to its end."""
+        self._background.cancel()
+        await self._background.finish()
+
+
+def _content(view: View) -> bytes:
+    """Equal for views with equal lists and server texts."""
+    if view.content is None:
+        hasher = hashlib.blake2b(digest_size=16)
+        for member in LIST_METHODS.values():
+            hasher.update(view.digest(member))
+        for name, text in view.server_texts().items():
+            hasher.update(f"{len(name)}:{name}{len(text)}:{text}".encode("utf-8", "surrogatepass"))
+        view.content = hasher.digest()
+    return view.content
+
+
+def _lists(view: View) -> dict[str, list[Entry]]:
+    return {member: view.routes.listed(member).entries for member in LIST_METHODS.values()}
+
+
+def _build(
+    index: "SearchIndex | None", options: SearchOptions, lists: dict[str, list[Entry]], texts: dict[str, str]
+) -> "SearchIndex":
+    """Bring an index up to date, or make it; in a thread."""
+    from polyplex.catalog.search.index import SearchIndex
+
+    made = SearchIndex() if index is None else index
+    made.update(
+        document(member, entry, texts.get(entry.server, "")) for member, entries in lists.items() for entry in entries
+    )
+    return made
