@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from polyplex.catalog.lint import wording
 from polyplex.catalog.lint.facts import Server, Tool
-from polyplex.catalog.lint.findings import Finding, override
+from polyplex.catalog.lint.findings import Finding, Paste, override
 from polyplex.catalog.lint.queries import Query, of_tool
 from polyplex.catalog.lint.words import split, telling
 from polyplex.catalog.search import Document, Found
@@ -18,7 +18,9 @@ DEPTH: Final = 10
 SHOWN: Final = 5
 LEAST_RATE: Final = 0.5
 LEAST_MISSED: Final = 2
+LEAST_DOUBLE: Final = 3
 SAME: Final = 0.7
+SAME_NAMED: Final = 0.2
 MAX_QUERIES: Final = 10_000
 
 
@@ -35,11 +37,16 @@ class Index(Protocol):
 
 
 class Tally(Struct):
-    """What became of the queries that mean one tool: `ahead` counts the tools found first instead."""
+    """What became of the queries that mean one tool.
+
+    `missed` found another first, `own` of them in the tool's own words; `lost` did not find it among the first at all.
+    `ahead` counts the tools found first instead.
+    """
 
     asked: int = 0
     missed: int = 0
     lost: int = 0
+    own: int = 0
     ahead: Counter[str] = msgspec.field(default_factory=Counter[str])
     example: str = ""
 
@@ -65,10 +72,12 @@ class Confused(Struct, frozen=True):
 
     @property
     def same(self) -> bool:
-        """Whether two servers offer the same: by the name, or as far as a reader sees."""
+        """Whether two servers offer the same, as far as a reader of both sees."""
         tool, sibling = self.tool, self.sibling
-        named = split(tool.name) == split(sibling.name)
-        return tool.server != sibling.server and (named or alike(tool, sibling) >= SAME)
+        if tool.server == sibling.server or not (tool.description and sibling.description):
+            return False
+        share = alike(tool, sibling)
+        return share >= SAME or (share >= SAME_NAMED and split(tool.name) == split(sibling.name))
 
 
 def tally(
@@ -80,7 +89,7 @@ def tally(
     for tool in tools if made else ():
         result = own[tool.key] = Tally()
         for query in of_tool(tool)[:room]:
-            note(result, query, tool.key, {tool.key}, found(index, query))
+            note(result, query.text, tool.key, {tool.key}, found(index, query.text), own=query.own)
     told: dict[str, Tally] = {}
     for query in queries:
         keys = found(index, query.text)
@@ -98,14 +107,17 @@ def found(index: Index, query: str) -> list[str]:
     return [hit.key for hit in index.search(query, DEPTH).hits]
 
 
-def note(result: Tally, query: str, key: str, relevant: Collection[str], keys: Sequence[str]) -> None:
-    """Count one query."""
+def note(
+    result: Tally, query: str, key: str, relevant: Collection[str], keys: Sequence[str], *, own: bool = True
+) -> None:
+    """Count one query; `own` where it is in the tool's own words, or was given."""
     result.asked += 1
     ahead = next((each for each in keys[:SHOWN] if each not in relevant), "")
     lost = key not in keys[:SHOWN]
     if ahead and (lost or keys[0] == ahead):
         result.missed += 1
         result.lost += lost
+        result.own += own
         result.ahead[ahead] += 1
         result.example = result.example or query
 
@@ -119,24 +131,48 @@ def confused(servers: Sequence[Server], index: Index, queries: Sequence[Query] =
     for key, tool in tools.items():
         own, told = made.get(key, Tally()), given.get(key, Tally())
         ahead = told.ahead if told.missed else own.ahead
-        often = own.rate >= LEAST_RATE and own.missed >= LEAST_MISSED
+        often = own.rate >= LEAST_RATE and own.missed >= LEAST_MISSED and own.own > 0
         if (often or told.missed) and ahead:
             sibling = next(other for other, _ in ahead.most_common() if other in tools)
             results.append(Confused(tool, tools[sibling], own, told))
     return sorted(results, key=lambda each: (-each.weight, -each.made.rate, each.tool.key))
 
 
-def findings(results: Iterable[Confused], texts: Mapping[str, str]) -> list[Finding]:
-    """A finding for each confused tool, one for a pair that does the same; `texts` are the servers' instructions."""
+def findings(results: Sequence[Confused], texts: Mapping[str, str], sizes: Mapping[str, int]) -> list[Finding]:
+    """A finding for each confused tool, one for a pair that does the same, one for servers that do.
+
+    `texts` are the servers' instructions, `sizes` how many tools they have.
+    """
+    twice = Counter((each.tool.server, each.sibling.server) for each in results if each.same)
+    doubles = {pair for pair, number in twice.items() if number >= LEAST_DOUBLE and 2 * number >= sizes.get(pair[0], 0)}
     reported: set[frozenset[str]] = set()
     found: list[Finding] = []
     for each in results:
-        pair = frozenset((each.tool.key, each.sibling.key))
+        servers = (each.tool.server, each.sibling.server)
+        pair = frozenset(servers if servers in doubles else (each.tool.key, each.sibling.key))
         if each.same and pair in reported:
             continue
         reported.add(pair)
-        found.append(_finding(each, each.same, texts.get(each.tool.server, "")))
+        if each.same and servers in doubles:
+            found.append(_double(*servers, twice[servers], [one for one in results if one.tool.server == servers[0]]))
+        else:
+            found.append(_finding(each, each.same, texts.get(each.tool.server, "")))
     return found
+
+
+def _double(server: str, other: str, number: int, results: Sequence[Confused]) -> Finding:
+    """One server that offers what another does."""
+    return Finding(
+        rule="server-duplicate",
+        severity="warning",
+        harm=70,
+        server=server,
+        kind="server",
+        message=f"{number} of its tools do the same as those of {other}: a model has to choose between equals",
+        advice="keep one of the two servers",
+        others=tuple(each.tool.key for each in results if each.same and each.sibling.server == other),
+        paste=(Paste("config", ("polyplex", "servers", server, "enabled"), False),),
+    )
 
 
 def alike(tool: Tool, sibling: Tool) -> float:

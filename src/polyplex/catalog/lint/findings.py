@@ -55,11 +55,11 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def overrides(findings: Iterable[Finding]) -> dict[str, Any]:
-    """The proposed overrides as one fragment of a configuration; of two for one key the worse finding's wins."""
+    """The proposed words of tools as one fragment of a configuration; of two for one key the worse finding's wins."""
     fragment: dict[str, Any] = {}
     for finding in findings:
         for paste in finding.paste:
-            if paste.where == "config":
+            if paste.where == "config" and "tools" in paste.path[3:4]:
                 _put(fragment, paste)
     return fragment
 

@@ -22,6 +22,7 @@ TOOL_RULES: Final[tuple[Callable[[Tool, Server], Iterator[Finding]], ...]] = (
 )
 SERVER_RULES: Final[tuple[Callable[[Server], Iterator[Finding]], ...]] = (
     *servers.ALL,
+    names.server_name,
     names.twins,
     names.style,
     annotations.missing,
@@ -52,7 +53,8 @@ def judge(offers: Sequence[Server], index: Index | None = None, queries: Sequenc
     """Judge what servers offer. Without an index nothing is measured, and no confusion found."""
     found = list(judged(offers))
     results = [] if index is None else confusion.confused(offers, index, queries)
-    found += confusion.findings(results, {server.name: server.instructions for server in offers})
+    texts = {server.name: server.instructions for server in offers}
+    found += confusion.findings(results, texts, {server.name: len(server.tools) for server in offers})
     return Report(ordered(found), results)
 
 

@@ -16,7 +16,7 @@ MAX_WORDS: Final = 10
 PARAPHRASES: Final[Mapping[str, str]] = {
     "get": "look up",
     "list": "show all",
-    "read": "open",
+    "read": "view",
     "fetch": "retrieve",
     "retrieve": "fetch",
     "show": "display",
@@ -87,30 +87,37 @@ class _Line(Struct):
     relevant: list[str]
 
 
-def of_tool(tool: Tool) -> list[str]:
+class Made(Struct, frozen=True):
+    """A query made from a tool; `own` where it has the tool's own words, and no other verb in their place."""
+
+    text: str
+    own: bool
+
+
+def of_tool(tool: Tool) -> list[Made]:
     """Queries that mean this tool: its name as words and said otherwise, what its text says, what it takes.
 
     People leave the server out, models often name what it is for: one query has it.
     """
     name = from_name(tool).rstrip(".").lower()
     lead = next(iter(sentences(docstring_of(tool).summary)), "")
-    said = [word for word in split(lead) if telling(word)]
     own = telling(tool.name)
-    queries = [name, paraphrased(name)]
+    made = {name: True}
+    made.setdefault(paraphrased(name), False)
     if lead and not foreign(lead):
-        queries.append(paraphrased(" ".join(lead.split()[: 2 * MAX_WORDS]).rstrip(".")))
-        beyond = [word for word in said if not telling(word) <= own][:MAX_WORDS]
+        made.setdefault(paraphrased(" ".join(lead.split()[: 2 * MAX_WORDS]).rstrip(".")), False)
+        beyond = [word for word in split(lead) if telling(word) and not telling(word) <= own][:MAX_WORDS]
         if len(beyond) > 1:
-            queries.append(" ".join(beyond))
+            made.setdefault(" ".join(beyond), True)
     about = of_server(tool)
     if foreign(lead):  # then English queries find by other words than its own
         about = " ".join(word for word in about_server(tool.document.server_text).split() if telling(word)) or about
-    queries.append(f"{' '.join(about.split()[:MAX_WORDS])}: {paraphrased(name)}")
+    made.setdefault(f"{' '.join(about.split()[:MAX_WORDS])}: {paraphrased(name)}", False)
     subject = subject_of(tool)
     required = [phrase(each.name) for each in tool.outer if each.required][:3]
     if subject and required:
-        queries.append(f"{subject} by {' and '.join(required)}")
-    return [query for query in dict.fromkeys(queries) if telling(query)]
+        made.setdefault(f"{subject} by {' and '.join(required)}", True)
+    return [Made(text, plain) for text, plain in made.items() if telling(text)]
 
 
 def paraphrased(text: str) -> str:

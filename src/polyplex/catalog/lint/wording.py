@@ -26,10 +26,13 @@ MAX_SENTENCES: Final = 3
 MAX_LENGTH: Final = 600
 MAX_NAMED: Final = 6
 MAX_CHOICES: Final = 8
+LEAST_TELLING: Final = 3
 _ENDS: Final = word_set("by with from for in to of on at into as via using")
+_RESULTS: Final = word_set("result results content contents data output response value text success")
 _EMPTY_SENTENCE: Final = re.compile(
     r"^(?:note|warning|important|prerequisite|example|usage|see|e\.g\.)\b[:!]?", re.IGNORECASE
 )
+_PRAISE: Final = re.compile(rf"\b(?:{'|'.join(sorted(MARKETING, key=len, reverse=True))})\b", re.IGNORECASE)
 _SERVER_PREAMBLE: Final = re.compile(
     r"^(?:(?:this|an?|the|is|unofficial|official|simple|lightweight)\s+)*(?:model context protocol|mcp)"
     r"(?:\s*\(mcp\))?(?:\s+model context protocol)?\s+server\b(?:\s+(?:that|which|for|to|it|is|based|on))*\s*",
@@ -48,7 +51,12 @@ def from_name(tool: Tool) -> str:
         return _sentence(tool.title)
     own = set(split(tool.server))
     words = phrase(tool.name).split()
-    while len(words) > 1 and words[0].lower() in own and words[0].lower() not in VERBS and _begins(words[1:]):
+    while (
+        len(words) > 1
+        and words[0].lower() in own
+        and words[0].lower() not in VERBS
+        and (_begins(words[1:]) or len(words) > 2)
+    ):
         words = words[1:]
     if words and verb_of(words[0]) in VERBS:
         words[0] = verb_of(words[0])
@@ -94,10 +102,15 @@ def summary(tool: Tool, limit: int = MAX_SENTENCES) -> list[str]:
     own = telling(tool.name)
     found: list[str] = []
     for line in sentences(docstring_of(tool).summary):
-        plain = cleaned(line.strip("-*#> "))
-        if not plain or _EMPTY_SENTENCE.match(plain) or (not found and not telling(plain) - own and limit > 1):
+        plain = cleaned(line.strip("-*#>! "))
+        if (
+            not plain
+            or plain.endswith((":", "\uff1a"))
+            or _EMPTY_SENTENCE.match(plain)
+            or (not found and not telling(plain) - own and limit > 1)
+        ):
             continue
-        if sum(map(len, found)) + len(plain) > MAX_LENGTH:
+        if sum(map(len, found)) + len(plain) > (MAX_LENGTH if limit > MAX_SENTENCES else MAX_LENGTH // 2) and found:
             break
         found.append(_sentence(plain))
         if len(found) == limit:
@@ -130,7 +143,7 @@ def _named(parameter: Parameter) -> str:
 
 def returns(tool: Tool) -> str:
     """What a tool returns, from its output schema; "" where it has none that says so."""
-    names = [phrase(name) for name in as_object(tool.output.get("properties")) if name != "result"]
+    names = [phrase(name) for name in as_object(tool.output.get("properties")) if name.lower() not in _RESULTS]
     return f"Returns {listed(_some(names))}." if names else ""
 
 
@@ -154,33 +167,45 @@ def short(tool: Tool) -> str:
 
 
 def without_hollow(tool: Tool) -> str:
-    """The whole description with its preambles and its praise taken out."""
-    return " ".join(filter(None, map(cleaned, sentences(tool.description))))
+    """The whole description without its preamble and its praise; else as it is, lines included."""
+    plain = PREAMBLE.sub("", tool.description)
+    if plain != tool.description:
+        plain = _imperative(plain)
+    return re.sub(r"[^\S\n]{2,}", " ", _PRAISE.sub("", plain)).strip()
 
 
 def set_apart(tool: Tool, server_text: str = "") -> str:
     """A description that begins with what only this tool has: its own words, its server, what it takes.
 
-    Where its own text is in another script than names are, more of the server's stands beside it.
+    Queries say what a server is for more often than its name: so does this, and more of it where the tool's own text is
+    in another script than names are.
     """
     own = summary(tool, 2)
     other = foreign(" ".join(own))
     lead = own or [from_name(tool)]
     if other or telling(from_name(tool)) - telling(" ".join(lead)):
         lead = [from_name(tool), *own]
-    about = about_server(server_text, 2 if other else 1)
-    where = f"{_capitalised(of_server(tool))}: {about}" if about else f"For {of_server(tool)}."
+    where = _where(tool, " ".join(lead), about_server(server_text, 2 if other else 1))
     return " ".join(dict.fromkeys(filter(None, (*lead, where, takes(tool), returns(tool)))))
+
+
+def _where(tool: Tool, said: str, about: str) -> str:
+    """Of which server a tool is, where that is not said yet."""
+    name = of_server(tool)
+    if about:
+        return f"{_capitalised(name)}: {about}"
+    return "" if telling(name) <= telling(said) else f"For {name}."
 
 
 def about_server(server_text: str, limit: int = 1) -> str:
     """What a server says it is for, in some short sentences, without saying that it is a server; "" for nothing."""
     found: list[str] = []
-    for line in sentences(server_text)[:limit]:
+    prose = "\n".join(line for line in server_text.splitlines() if not line.lstrip().startswith(("#", "=", "```")))
+    for line in sentences(prose)[:limit]:
         plain = cleaned(_SERVER_PREAMBLE.sub("", line.strip("-*#> ")))
         if sum(map(len, found)) + len(plain) > 150 * (limit + 1) or foreign(plain):
             break
-        if telling(plain):
+        if len(telling(plain)) >= LEAST_TELLING:
             found.append(_sentence(plain))
     return " ".join(found)
 

@@ -1,5 +1,6 @@
 """Rules for annotations: hints by which clients decide what to ask the user for."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,6 +12,9 @@ from polyplex.catalog.lint.words import CHANGING, CREATING, DESTROYING, LOOKING,
 HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _HARMLESS_OBJECTS: Final = word_set("draft plan preview query report summary chart diff mock simulation")
 _APPENDING: Final = word_set("create append send post publish submit order pay buy book invite")
+_SAFE_TWICE: Final = re.compile(
+    r"(?i)\bensure|already exist|idempotent|if (?:it does|they do) not exist|upsert|overwrit"
+)
 _WEB: Final = word_set("web internet online url website webpage http www scrape crawl")
 
 
@@ -75,7 +79,12 @@ def unlikely(tool: Tool, server: Server) -> Iterator[Finding]:
             (in_tool("annotations", "readOnlyHint", value=True),),
             18,
         )
-    if hints.get("idempotentHint") is True and hints.get("readOnlyHint") is not True and verb in _APPENDING:
+    if (
+        hints.get("idempotentHint") is True
+        and hints.get("readOnlyHint") is not True
+        and verb in _APPENDING
+        and not _SAFE_TWICE.search(tool.description)
+    ):
         yield _minor(
             tool,
             "annotation-unlikely",

@@ -13,6 +13,7 @@ from polyplex.content.tokens import estimate
 LONG_TOKENS: Final = 400
 VERY_LONG_TOKENS: Final = 1000
 SHORT_WORDS: Final = 3
+CLEAR_NAME: Final = 1  # words of a name that says by itself what it does
 _ARTICLES: Final = word_set("a an the of for to from in on by with and or this that all")
 
 
@@ -40,10 +41,11 @@ def repeats_name(tool: Tool, server: Server) -> Iterator[Finding]:
     own = {stem(word) for word in split(f"{tool.name} {tool.server}")}
     if {stem(word) for word in said if word not in HOLLOW} <= own:
         better = wording.description(tool)
+        clear = len(own - {stem(word) for word in split(tool.server)}) > CLEAR_NAME
         yield Finding(
             rule="description-repeats-name",
-            severity="warning",
-            harm=62,
+            severity="note" if clear else "warning",
+            harm=24 if clear else 44,
             server=tool.server,
             name=tool.name,
             key=tool.key,
@@ -65,7 +67,7 @@ def says_nothing(tool: Tool, server: Server) -> Iterator[Finding]:
         yield Finding(
             rule="description-says-nothing",
             severity="warning",
-            harm=60,
+            harm=42,
             server=tool.server,
             name=tool.name,
             key=tool.key,

@@ -12,6 +12,7 @@ from polyplex.catalog.lint.words import listed, split
 from polyplex.mux.names import LEGAL, SEPARATOR
 
 MAX_NAME: Final = 64
+MAX_SERVER: Final = 24
 _HASHED: Final = re.compile(r"__[0-9a-f]{8}$")
 _STYLES: Final = {
     "snake_case": re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)+"),
@@ -23,6 +24,8 @@ _STYLES: Final = {
 
 def illegal(tool: Tool, server: Server) -> Iterator[Finding]:
     """A name that model APIs refuse, or that is too long with its server: polyplex shortens it, with a hash."""
+    if hashes_names(tool.server):
+        return  # it is the server's name then
     legal = LEGAL.fullmatch(tool.name) is not None
     if legal and not (tool.key != tool.name and _HASHED.search(tool.key) and not _HASHED.search(tool.name)):
         return
@@ -42,6 +45,28 @@ def illegal(tool: Tool, server: Server) -> Iterator[Finding]:
         "give it a shorter name of letters, digits, _ and -",
         paste,
     )
+
+
+def hashes_names(server: str) -> bool:
+    """Whether the name of a server alone makes polyplex shorten the names of all its tools."""
+    return not LEGAL.fullmatch(server) or SEPARATOR in server or server.endswith("_")
+
+
+def server_name(server: Server) -> Iterator[Finding]:
+    """A name of a server that no public name can begin with."""
+    shortened = [tool for tool in server.tools if tool.key != tool.name]
+    if hashes_names(server.name) and shortened:
+        better = re.sub(r"_{2,}", "_", re.sub(r"[^a-zA-Z0-9_-]+", "-", server.name)).strip("_-") or "server"
+        yield Finding(
+            rule="server-name",
+            severity="warning",
+            harm=43,
+            server=server.name,
+            kind="server",
+            message=f"its name is not legal in names of tools, so that clients see {shortened[0].key}",
+            advice=f"name it {better[:MAX_SERVER]} in mcpServers: letters, digits, _ and -, without __",
+            others=tuple(tool.key for tool in shortened),
+        )
 
 
 def twins(server: Server) -> Iterator[Finding]:

@@ -28,38 +28,36 @@ _UNITS: Final = re.compile(
     r"khz|bpm|tokens?|characters?|chars?|lines?|rows?|items?|samples?|frames?|usd|eur|words?)\b|%|\bin \w+s\b"
 )
 _MEASURED: Final = word_set(
-    "timeout duration delay interval distance radius size length width height weight ttl period age speed altitude"
-    " wait lifetime"
+    "timeout duration delay interval distance radius weight ttl period age speed altitude wait lifetime"
 )
 _DATED: Final = re.compile(
     r"(?i)(?:^|[_\s-])(?:date|datetime|timestamp|deadline|birthday|birthdate)s?$|(?:Date|DateTime|Timestamp)$"
 )
 _SHOWN: Final = re.compile(
-    r"(?i)yyyy|mm[-/]dd|iso|rfc|unix|epoch|milliseconds|seconds|\d{4}-\d\d|\d{4}/\d\d|\d{8}|format|e\.g|example|natural|"
+    r"(?i)yyyy|mm[-/]dd|iso|rfc|unix|epoch|milliseconds|seconds|\d{4}-\d{1,2}|\d{4}/\d\d|\d{8}|format|e\.g|example|natural|"
     r"today|yesterday|strptime|%Y|ago\b"
 )
 _QUOTED: Final = r"[`'\"\u201c\u2018]([A-Za-z0-9][\w./+:-]{0,30})[`'\"\u201d\u2019]"
-_QUOTED_LIST: Final = re.compile(
-    rf"{_QUOTED}(?:\s*\([^)]{{0,60}}\))?(?:\s*(?:,|/|\||\bor\b|\band\b|,\s*or)\s*{_QUOTED}(?:\s*\([^)]{{0,60}}\))?)+"
-)
+_ASIDE: Final = r"(?:\s*\([^)]{0,60}\))?"
+_QUOTED_LIST: Final = re.compile(rf"{_QUOTED}{_ASIDE}(?:\s*(?:,|/|\||\bor\b|\band\b|,\s*or)\s*{_QUOTED}{_ASIDE})+")
 _ONE_OF: Final = re.compile(
-    r"(?i)(?:one of|must be|either|allowed values?(?: are)?|valid (?:values?|options?)(?: are)?|options?(?: are)?|choices?(?: are)?)\s*:?\s*"
+    r"(?i)(?:one of|must be|either|(?:allowed|valid) (?:values?|options?)(?: are)?|options?(?: are)?|choices?(?: are)?)\s*:?\s*"
     r"[(\[]?((?:[A-Za-z0-9_.-]{1,30}(?:\s*[,|/]\s*(?:or\s+|and\s+)?|\s+or\s+)){1,20}[A-Za-z0-9_.-]{1,30})"
 )
 _BARS: Final = re.compile(r"[(\[]?\b([A-Za-z0-9_-]{1,30}(?:\s?\|\s?[A-Za-z0-9_-]{1,30})+)\b[)\]]?")
 _EXAMPLES: Final = re.compile(r"(?i)\b(?:e\.g\.?|for example|such as|example|examples|like|similar to|i\.e\.?|etc)\b")
 _DEPENDS: Final = re.compile(
-    r"(?i)\b(?:required (?:if|when|for|unless)|only (?:used|valid|applies|applicable|relevant|needed) (?:if|when|with|for)|"
-    r"must be (?:provided|given|set|used) (?:with|together|if|when)|mutually exclusive|cannot be (?:used|combined) with|"
-    r"either .{1,40} or .{1,40} (?:must|is required|should be provided)|at least one of|exactly one of|"
-    r"ignored (?:if|when|unless)|instead of [`'\"]?\w+[`'\"]?)"
+    r"(?i)\b(?:required (?:if|when|for|unless)|only (?:used|valid|applies|applicable|relevant|needed) (?:if|when|with|for)"
+    r"|must be (?:provided|given|set|used) (?:with|together|if|when)|mutually exclusive|cannot be (?:used|combined) with"
+    r"|either .{1,40} or .{1,40} (?:must|is required|should be provided)|at least one of|exactly one of"
+    r"|ignored (?:if|when|unless))"
 )
 
 
 def undescribed(tool: Tool, server: Server) -> Iterator[Finding]:
     """Parameters of which the schema says nothing but a name, though the name does not say it all."""
     silent = [each for each in tool.outer if not each.description.strip()]
-    unclear = [each for each in silent if not _clear(each)]
+    unclear = [each for each in silent if not _clear(each) and not _told_by(tool, each)]
     if not unclear:
         return
     told = [(each, better) for each in silent if (better := wording.parameter(tool, each, server))]
@@ -91,6 +89,17 @@ def _clear(parameter: Parameter) -> bool:
     if choices_of(parameter.schema) or types_of(parameter.schema) - {"null"} == {"boolean"}:
         return True
     return bool(words) and (words[-1] in PLAIN or (len(words) > 1 and words[-1] not in AMBIGUOUS))
+
+
+def _told_by(tool: Tool, parameter: Parameter) -> bool:
+    """Whether the tool's own text speaks of it, or the parts that it consists of are described."""
+    inner = [each for each in tool.parameters if each.path.startswith(f"{parameter.path}.")]
+    if inner and sum(bool(each.description) for each in inner) * 2 >= len(inner):
+        return True
+    words = telling(parameter.name)
+    return (
+        bool(words) and parameter.name.lower() not in AMBIGUOUS and words <= telling(wording.docstring_of(tool).summary)
+    )
 
 
 def ambiguous(tool: Tool, server: Server) -> Iterator[Finding]:
@@ -198,7 +207,16 @@ def format_missing(tool: Tool, server: Server) -> Iterator[Finding]:
             31,
             f"{_some(dates)}: a date, but in which form?",
             "say the form (format date or date-time, or YYYY-MM-DD in the description)",
-            tuple(in_tool("inputSchema", "properties", each.name, "format", value="date") for each in dates),
+            tuple(
+                in_tool(
+                    "inputSchema",
+                    "properties",
+                    each.name,
+                    "format",
+                    value="date-time" if "time" in each.name.lower() else "date",
+                )
+                for each in dates
+            ),
         )
     if amounts:
         yield found(

@@ -17,6 +17,7 @@ from polyplex.catalog.lint.words import (
     name_verb,
     phrase,
     split,
+    verb_of,
     word_set,
 )
 
@@ -62,9 +63,10 @@ def looked_up(server: Server) -> Iterator[Finding]:
         harm=14 + min(6, len(plain) + len(by_id)),
         server=server.name,
         kind="server",
-        message=f"{'; '.join(parts)}: look-ups that could be resources",
-        advice="a resource costs no tool's place, and an application can attach, cache and subscribe to it; for clients "
-        'that know only tools, "asTools": ["resources"] offers all resources by two tools',
+        message=f"{'; '.join(parts)}: {'a look-up' if len(plain) + len(by_id) == 1 else 'look-ups'} that could be "
+        f"{'a resource' if len(plain) + len(by_id) == 1 else 'resources'}",
+        advice="a resource takes no tool's place, and an application can attach, cache and subscribe to it; for clients that "
+        'know only tools, "asTools": ["resources"] offers all resources by two tools',
         others=tuple(tool.key for tool in (*plain, *by_id)),
         paste=tuple(paste),
     )
@@ -93,7 +95,12 @@ def _scheme(server: Server) -> str:
 
 
 def _path(tool: Tool) -> str:
-    return phrase(subject_of(tool)).replace(" ", "-")
+    """The name without its verb, as a path."""
+    words = phrase(tool.name).lower().split()
+    own = set(split(tool.server))
+    while len(words) > 1 and (words[0] in own or verb_of(words[0]) in LOOKING):
+        words = words[1:]
+    return "-".join(words)
 
 
 def changing(resource: Resource, server: Server) -> Iterator[Finding]:

@@ -101,7 +101,6 @@ def untyped(tool: Tool, server: Server) -> Iterator[Finding]:
     names = [each.path for each in tool.parameters if _says_no_type(each.schema)]
     if names:
         share = sum(name in {each.path for each in tool.outer if each.required} for name in names)
-        paste = (in_tool(*_place(names[0]), "type", value="string"),)
         yield found(
             tool,
             "parameter-untyped",
@@ -109,7 +108,6 @@ def untyped(tool: Tool, server: Server) -> Iterator[Finding]:
             45 + min(15, 5 * share),
             f"no type for {_some(names)}",
             "give each a type: models guess otherwise, and often send a text",
-            paste,
         )
 
 
@@ -281,10 +279,6 @@ def found(
 def _some(names: list[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return f"{', '.join(names[:NAMED])}{more}" if more else listed(names)
-
-
-def _place(path: str) -> tuple[str, ...]:
-    return ("inputSchema", *(part for name in path.split(".") for part in ("properties", name)))
 
 
 ALL = (

@@ -49,7 +49,7 @@ def instructions(server: Server) -> Iterator[Finding]:
             server=server.name,
             kind="server",
             message=f"offers {len(server.tools)} tools and no instructions",
-            advice="some sentences on what the server is for and in which order its tools are used; search reads them too",
+            advice="say in some sentences what it is for and in which order its tools are used; search reads them too",
         )
     if cost > LONG_INSTRUCTIONS:
         yield Finding(
