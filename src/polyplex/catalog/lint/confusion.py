@@ -143,24 +143,32 @@ def findings(results: Sequence[Confused], texts: Mapping[str, str], sizes: Mappi
 
     `texts` are the servers' instructions, `sizes` how many tools they have.
     """
-    twice = Counter((each.tool.server, each.sibling.server) for each in results if each.same)
-    doubles = {pair for pair, number in twice.items() if number >= LEAST_DOUBLE and 2 * number >= sizes.get(pair[0], 0)}
+    twice: dict[frozenset[str], set[frozenset[str]]] = {}
+    for each in results:
+        if each.same:
+            servers = frozenset((each.tool.server, each.sibling.server))
+            twice.setdefault(servers, set()).add(frozenset((each.tool.key, each.sibling.key)))
+    doubles = {
+        servers: pairs
+        for servers, pairs in twice.items()
+        if len(pairs) >= LEAST_DOUBLE and 2 * len(pairs) >= min(sizes.get(server, 0) for server in servers)
+    }
     reported: set[frozenset[str]] = set()
     found: list[Finding] = []
     for each in results:
-        servers = (each.tool.server, each.sibling.server)
-        pair = frozenset(servers if servers in doubles else (each.tool.key, each.sibling.key))
+        servers = frozenset((each.tool.server, each.sibling.server))
+        pair = servers if servers in doubles else frozenset((each.tool.key, each.sibling.key))
         if each.same and pair in reported:
             continue
         reported.add(pair)
         if each.same and servers in doubles:
-            found.append(_double(*servers, twice[servers], [one for one in results if one.tool.server == servers[0]]))
+            found.append(_double(each.tool.server, each.sibling.server, doubles[servers]))
         else:
-            found.append(_finding(each, each.same, texts.get(each.tool.server, "")))
+            found.append(_finding(each, texts.get(each.tool.server, "")))
     return found
 
 
-def _double(server: str, other: str, number: int, results: Sequence[Confused]) -> Finding:
+def _double(server: str, other: str, pairs: Collection[frozenset[str]]) -> Finding:
     """One server that offers what another does."""
     return Finding(
         rule="server-duplicate",
@@ -168,9 +176,9 @@ def _double(server: str, other: str, number: int, results: Sequence[Confused]) -
         harm=70,
         server=server,
         kind="server",
-        message=f"{number} of its tools do the same as those of {other}: a model has to choose between equals",
+        message=f"{len(pairs)} of its tools do the same as those of {other}: a model has to choose between equals",
         advice="keep one of the two servers",
-        others=tuple(each.tool.key for each in results if each.same and each.sibling.server == other),
+        others=tuple(sorted(key for pair in pairs for key in pair)),
         paste=(Paste("config", ("polyplex", "servers", server, "enabled"), False),),
     )
 
@@ -183,8 +191,8 @@ def alike(tool: Tool, sibling: Tool) -> float:
     return len(own & theirs) / len(own | theirs) if own | theirs else 1.0
 
 
-def _finding(each: Confused, same: bool, server_text: str) -> Finding:
-    tool, sibling = each.tool, each.sibling
+def _finding(each: Confused, server_text: str) -> Finding:
+    tool, sibling, same = each.tool, each.sibling, each.same
     words = wording.apart(tool, sibling)[:8]
     counts: list[str] = []
     if each.made.asked and each.made.missed:

@@ -43,19 +43,23 @@ def read_docstring(text: str, names: Collection[str]) -> Docstring:
     summary: list[str] = []
     found: dict[str, list[str]] = {}
     sections: dict[str, list[str]] = {}
-    heading, current = "", ""
+    heading, current, margin, blank = "", "", 0, False
     for line in text.splitlines()[:MAX_LINES]:
+        indent = len(line) - len(line.lstrip())
         title = _HEADING.match(line)
         if title is not None and title[1].lower() not in names:
-            heading, current = title[1].lower(), ""
+            heading, current, margin = title[1].lower(), "", indent
             sections.setdefault(heading, [title[2]] if title[2] else [])
             continue
         sphinx = _SPHINX.match(line)
         item = sphinx or (_ITEM.match(line) if heading in _PARAMETERS else None)
+        if heading and item is None and blank and line.strip() and indent <= margin:
+            heading = current = ""  # a section ends where a paragraph begins at its margin
+        blank = not line.strip()
         if item is not None and item[1] in names:
             current = item[1]
             found.setdefault(current, []).append(item[2] if sphinx else item[3])
-        elif current and line.strip() and (heading in _PARAMETERS or not heading):
+        elif current and not blank and (heading in _PARAMETERS or not heading):
             found[current].append(line)
         elif heading:
             current = ""

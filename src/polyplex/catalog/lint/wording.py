@@ -88,7 +88,7 @@ def cleaned(text: str) -> str:
     if plain != text:
         plain = _imperative(plain)
     kept = [word for word in plain.split(" ") if word.strip(".,!").lower() not in MARKETING]
-    return " ".join(kept).strip()
+    return " ".join(" ".join(kept).split())
 
 
 def _imperative(text: str) -> str:
@@ -157,7 +157,7 @@ def description(tool: Tool) -> str:
     lead = summary(tool) or [from_name(tool)]
     server = of_server(tool)
     if not {stem(word) for word in split(server)} & {stem(word) for word in split(" ".join(lead))}:
-        lead[0] = f"{lead[0].removesuffix('.')} ({server})."
+        lead[0] = f"{lead[0].removesuffix('.').rstrip()} ({server})."
     return " ".join(filter(None, (*lead, takes(tool), returns(tool))))
 
 

@@ -34,23 +34,26 @@ _DATED: Final = re.compile(
     r"(?i)(?:^|[_\s-])(?:date|datetime|timestamp|deadline|birthday|birthdate)s?$|(?:Date|DateTime|Timestamp)$"
 )
 _SHOWN: Final = re.compile(
-    r"(?i)yyyy|mm[-/]dd|iso|rfc|unix|epoch|milliseconds|seconds|\d{4}-\d{1,2}|\d{4}/\d\d|\d{8}|format|e\.g|example|natural|"
-    r"today|yesterday|strptime|%Y|ago\b"
+    r"(?i)yyyy|mm[-/]dd|iso|rfc|unix|epoch|milliseconds|seconds|\d{4}-\d{1,2}|\d{4}/\d\d|\d{8}|format|e\.g|example|"
+    r"natural|today|yesterday|strptime|%Y|ago\b"
 )
 _QUOTED: Final = r"[`'\"\u201c\u2018]([A-Za-z0-9][\w./+:-]{0,30})[`'\"\u201d\u2019]"
 _ASIDE: Final = r"(?:\s*\([^)]{0,60}\))?"
 _QUOTED_LIST: Final = re.compile(rf"{_QUOTED}{_ASIDE}(?:\s*(?:,|/|\||\bor\b|\band\b|,\s*or)\s*{_QUOTED}{_ASIDE})+")
 _ONE_OF: Final = re.compile(
-    r"(?i)(?:one of|must be|either|(?:allowed|valid) (?:values?|options?)(?: are)?|options?(?: are)?|choices?(?: are)?)\s*:?\s*"
+    r"(?i)(?:one of|must be|either|(?:(?:allowed|valid) )?(?:values?|options?|choices?)(?: are)?)\s*:?\s*"
     r"[(\[]?((?:[A-Za-z0-9_.-]{1,30}(?:\s*[,|/]\s*(?:or\s+|and\s+)?|\s+or\s+)){1,20}[A-Za-z0-9_.-]{1,30})"
 )
+_PLAIN_WORDS: Final = word_set("a an the and or string null")
 _BARS: Final = re.compile(r"[(\[]?\b([A-Za-z0-9_-]{1,30}(?:\s?\|\s?[A-Za-z0-9_-]{1,30})+)\b[)\]]?")
 _EXAMPLES: Final = re.compile(r"(?i)\b(?:e\.g\.?|for example|such as|example|examples|like|similar to|i\.e\.?|etc)\b")
 _DEPENDS: Final = re.compile(
-    r"(?i)\b(?:required (?:if|when|for|unless)|only (?:used|valid|applies|applicable|relevant|needed) (?:if|when|with|for)"
-    r"|must be (?:provided|given|set|used) (?:with|together|if|when)|mutually exclusive|cannot be (?:used|combined) with"
-    r"|either .{1,40} or .{1,40} (?:must|is required|should be provided)|at least one of|exactly one of"
-    r"|ignored (?:if|when|unless))"
+    r"(?i)\b(?:required (?:if|when|for|unless)"
+    r"|only (?:used|valid|applies|applicable|relevant|needed) (?:if|when|with|for)"
+    r"|must be (?:provided|given|set|used) (?:with|together|if|when)"
+    r"|mutually exclusive|cannot be (?:used|combined) with"
+    r"|either .{1,40} or .{1,40} (?:must|is required|should be provided)"
+    r"|at least one of|exactly one of|ignored (?:if|when|unless))"
 )
 
 
@@ -174,9 +177,8 @@ def values_in(text: str) -> list[str]:
         else:
             values = [each for each in re.split(r"\s*[,|/]\s*(?:or\s+|and\s+)?|\s+or\s+", match[1]) if each]
         values = list(dict.fromkeys(value.strip(".") for value in values))
-        if len(values) > 1 and not any(
-            value.lower() in ("a", "an", "the", "and", "or", "string", "null") for value in values
-        ):
+        words = pattern is not _QUOTED_LIST and _PLAIN_WORDS & {value.lower() for value in values}
+        if len(values) > 1 and not words:
             return values
     return []
 

@@ -65,8 +65,8 @@ def looked_up(server: Server) -> Iterator[Finding]:
         kind="server",
         message=f"{'; '.join(parts)}: {'a look-up' if len(plain) + len(by_id) == 1 else 'look-ups'} that could be "
         f"{'a resource' if len(plain) + len(by_id) == 1 else 'resources'}",
-        advice="a resource takes no tool's place, and an application can attach, cache and subscribe to it; for clients that "
-        'know only tools, "asTools": ["resources"] offers all resources by two tools',
+        advice="a resource takes no tool's place, and an application can attach, cache and subscribe to it; for "
+        'clients that know only tools, "asTools": ["resources"] offers all resources by two',
         others=tuple(tool.key for tool in (*plain, *by_id)),
         paste=tuple(paste),
     )
