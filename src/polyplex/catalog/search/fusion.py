@@ -1,0 +1,39 @@
+"""One order out of several: each way of scoring is put on one scale, then they are weighed."""
+
+from typing import Final
+
+import numpy as np
+
+from polyplex.catalog.search.postings import Floats
+
+DEPTH: Final = 50
+# How much of the score is the vectors': less, the more words a query has, since a mean of many words points nowhere.
+SHARE: Final = 0.75
+SHARE_BY_BREADTH: Final = 0.13
+SHARE_BOUNDS: Final = (0.1, 0.6)
+# With a model that reads whole sentences: words, static vectors, the model's.
+WITH_MODEL: Final = (0.45, 0.20, 0.35)
+
+
+def scaled(scores: Floats) -> Floats:
+    """Between 0 for the last of the best `DEPTH` and 1 for the best."""
+    if not len(scores):
+        return scores
+    depth = min(DEPTH, len(scores))
+    best = np.partition(scores, len(scores) - depth)[len(scores) - depth :]
+    low, high = best.min(), best.max()
+    return np.clip((scores - low) / (high - low + 1e-9), 0, 1).astype(np.float32)
+
+
+def fused(words: Floats, static: Floats | None, model: Floats | None, breadth: float, lexical: float | None) -> Floats:
+    """The weighted sum. `lexical` fixes the share of the words; without it the share is the measured one."""
+    if static is None:
+        return scaled(words)
+    if model is None:
+        low, high = SHARE_BOUNDS
+        share = min(high, max(low, SHARE - SHARE_BY_BREADTH * breadth)) if lexical is None else 1 - lexical
+        return (1 - share) * scaled(words) + share * scaled(static)
+    by_words, by_static, by_model = WITH_MODEL
+    rest = 1 - by_words if lexical is None else 1 - lexical
+    vectors = (by_static * scaled(static) + by_model * scaled(model)) / (by_static + by_model)
+    return (1 - rest) * scaled(words) + rest * vectors
