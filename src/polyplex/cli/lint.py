@@ -19,6 +19,8 @@ from polyplex.cli.progress import Outcome
 from polyplex.cli.session import decline, run, started
 from polyplex.cli.terminal import LABEL_WIDTH, Colour, Terminal, harmless, one_line, stdout_is_terminal, write_result
 from polyplex.config import Config
+from polyplex.config.model import SearchOptions
+from polyplex.errors import MissingExtraError
 
 MAX_QUERY_BYTES: Final = 16 * 1024 * 1024
 _COLOURS: Final[dict[Severity, Colour]] = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -46,7 +48,7 @@ def lint(request: Request) -> int:
     limit = _limit(request.options.get("k"))
     given = _given(request.options.get("queries"))
     offers, outcomes = run(_offers(config, terminal), terminal, verbose=request.has("verbose"))
-    judged = _judged(offers, request.arguments, given, terminal)
+    judged = _judged(offers, request.arguments, given, config.options.search, terminal)
     failed = _fails(judged.findings, request.options.get("fail-on", "error"))
     if request.has("overrides"):
         write_result(_json(judged.overrides))
@@ -92,10 +94,26 @@ async def _offers(config: Config, terminal: Terminal) -> tuple[list[Server], lis
         return offered_by(multiplexer.gateway), outcomes
 
 
-def _judged(offers: Sequence[Server], wanted: Sequence[str], given: bytes, terminal: Terminal) -> Judged:
-    """Judge all servers, since tools are confused across them, and keep what is about the wanted ones."""
+def open_index(options: SearchOptions, terminal: Terminal) -> Index:
+    """The index that clients' searches use, as it is configured."""
     from polyplex.catalog.search.index import SearchIndex
+    from polyplex.embed.embedder import open_embedder
 
+    if options.embedder == "none":
+        return SearchIndex(lexical_weight=options.lexical_weight)
+    model = None
+    if options.embedder == "minilm":
+        try:
+            model = open_embedder("minilm")
+        except MissingExtraError as error:
+            terminal.tell("warning", f"measured without minilm: {error}", "yellow")
+    return SearchIndex(open_embedder("static"), model, lexical_weight=options.lexical_weight)
+
+
+def _judged(
+    offers: Sequence[Server], wanted: Sequence[str], given: bytes, search: SearchOptions, terminal: Terminal
+) -> Judged:
+    """Judge all servers, since tools are confused across them, and keep what is about the wanted ones."""
     tools = [tool for server in offers for tool in server.tools]
     queries, unknown = _queries(given, tools)
     if unknown:
@@ -104,7 +122,7 @@ def _judged(offers: Sequence[Server], wanted: Sequence[str], given: bytes, termi
         terminal.tell(
             "warning", f"no tool is named {names}{more}, or more than one is; queries for them count less", "yellow"
         )
-    index: Index = SearchIndex()
+    index = open_index(search, terminal)
     found = judge(offers, index, queries).findings
     found = [each for each in found if not wanted or each.server in wanted]
     proposed = overrides(found)
