@@ -103,7 +103,7 @@ def rows(trial: Trial, top: int) -> list[Json]:
 
 def shown(found: Sequence[Json]) -> str:
     """The rows as a table."""
-    lines = []
+    lines: list[str] = []
     for row in found:
         scores: dict[str, Scores] = row["scores"]
         measures = "   ".join(

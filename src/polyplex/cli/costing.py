@@ -101,7 +101,7 @@ def hints(
     found: list[str] = []
     if expose == "all" and search.saved > total // 2:
         found.append(
-            f'"expose": "auto" or "search" lists {count(search.tools, "tool")} and saves {search.saved} tokens'
+            f'"expose": "auto" or "search" lists {count(search.tools, "tool")} and saves {search.saved:,} tokens'
         )
     if expose == "auto" and auto.lists == "search":
         found.append('pin what is used in every conversation ("pinnedTools"): pinned tools are listed beside search')
@@ -115,11 +115,11 @@ def hints(
                 if len(unused) == len(server.tools)
                 else f"{len(unused)} of {len(server.tools)} tools were never"
             )
-            found.append(f"{server.name}: {what} called; denying them saves {spared} tokens")
+            found.append(f"{server.name}: {what} called; denying them saves {spared:,} tokens")
     if servers and servers[0].tools and total:
         dearest = max((tool for server in servers for tool in server.tools), key=lambda each: each.tokens)
         if dearest.tokens > total // 10 and dearest.tokens > 500:
-            found.append(f"{dearest.name} alone takes {dearest.tokens} tokens; polyplex lint proposes shorter words")
+            found.append(f"{dearest.name} alone takes {dearest.tokens:,} tokens; polyplex lint proposes shorter words")
     if results is not None and results.tools and results.tools[0].counts.tokens > max(20_000, results.tokens // 2):
         most = results.tools[0]
         found.append(f'{most.server} {most.tool}: most of what results cost; "maxTokens" of the tool bounds them')

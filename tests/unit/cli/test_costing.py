@@ -37,7 +37,7 @@ def test_pinning_is_proposed_where_auto_searches() -> None:
 
 def test_one_dear_tool_and_one_talkative_tool_are_named() -> None:
     found = hints([server("a", 5000, 10)], 5010, ALL, ALL, "auto", used("a", "t0", 100_000))
-    assert "a__t0 alone takes 5000 tokens" in found[-2]
+    assert "a__t0 alone takes 5,000 tokens" in found[-2]
     assert "a t0: most of what results cost" in found[-1]
 
 

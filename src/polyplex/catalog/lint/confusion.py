@@ -21,7 +21,7 @@ LEAST_MISSED: Final = 2
 LEAST_DOUBLE: Final = 3
 SAME: Final = 0.7
 SAME_NAMED: Final = 0.2
-MAX_QUERIES: Final = 10_000
+MAX_QUERIES: Final = 4_000
 
 
 class Index(Protocol):
@@ -131,7 +131,7 @@ def confused(servers: Sequence[Server], index: Index, queries: Sequence[Query] =
     for key, tool in tools.items():
         own, told = made.get(key, Tally()), given.get(key, Tally())
         ahead = told.ahead if told.missed else own.ahead
-        often = own.rate >= LEAST_RATE and own.missed >= LEAST_MISSED and own.own > 0
+        often = own.rate >= LEAST_RATE and own.missed >= min(LEAST_MISSED, own.asked) and own.own > 0
         if (often or told.missed) and ahead:
             sibling = next(other for other, _ in ahead.most_common() if other in tools)
             results.append(Confused(tool, tools[sibling], own, told))

@@ -10,6 +10,7 @@ from polyplex.catalog.lint.words import (
     MARKETING,
     PREAMBLE,
     VERBS,
+    acting,
     foreign,
     listed,
     name_verb,
@@ -34,8 +35,9 @@ _EMPTY_SENTENCE: Final = re.compile(
 )
 _PRAISE: Final = re.compile(rf"\b(?:{'|'.join(sorted(MARKETING, key=len, reverse=True))})\b", re.IGNORECASE)
 _SERVER_PREAMBLE: Final = re.compile(
-    r"^(?:(?:this|an?|the|is|unofficial|official|simple|lightweight)\s+)*(?:model context protocol|mcp)"
-    r"(?:\s*\(mcp\))?(?:\s+model context protocol)?\s+server\b(?:\s+(?:that|which|for|to|it|is|based|on))*\s*",
+    r"^(?:(?:this|an?|the|is)\s+)*(?:[\w-]+\s+){0,2}(?:model context protocol|mcp)"
+    r"(?:\s*\((?:mcp|model context protocol)\))?(?:\s+model context protocol)?\s+server\b"
+    r"(?:\s+(?:that|which|for|to|it|is|based|on))*\s*",
     re.IGNORECASE,
 )
 
@@ -58,13 +60,13 @@ def from_name(tool: Tool) -> str:
         and (_begins(words[1:]) or len(words) > 2)
     ):
         words = words[1:]
-    if words and verb_of(words[0]) in VERBS:
-        words[0] = verb_of(words[0])
+    if words:
+        words[0] = acting(words[0]) or words[0]
     return _sentence(" ".join(words))
 
 
 def _begins(words: Sequence[str]) -> bool:
-    return bool(words) and verb_of(words[0]) in VERBS
+    return bool(words) and bool(acting(words[0]))
 
 
 def subject_of(tool: Tool) -> str:
@@ -73,7 +75,7 @@ def subject_of(tool: Tool) -> str:
     own = set(split(tool.server))
     if len(words) > 1 and words[0] in own and words[0] not in VERBS:
         words = words[1:]
-    if words and verb_of(words[0]) in VERBS:
+    if words and acting(words[0]):
         words = words[1:]
     for index, word in enumerate(words):
         if word in _ENDS:

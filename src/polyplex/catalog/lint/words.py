@@ -86,7 +86,7 @@ def name_verb(name: str, server: str = "") -> str:
     own = set(split(server))
     while len(parts) > 1 and parts[0] in own and parts[0] not in VERBS:
         parts = parts[1:]
-    return _acting(parts[0]) if parts else ""
+    return acting(parts[0]) if parts else ""
 
 
 def deed(name: str, server: str, description: str) -> str:
@@ -103,11 +103,12 @@ def leading_verb(sentence: str) -> str:
     parts = re.findall(r"[A-Za-z][A-Za-z-]*", sentence[:200])
     if not parts:
         return ""
-    return _acting(parts[0].lower())
+    return acting(parts[0].lower())
 
 
-def _acting(word: str) -> str:
+def acting(word: str) -> str:
     """The verb of `delete` and `deletes`, not of `deleted` and `deleting`; "" where it is none."""
+    word = word.lower()
     verb = verb_of(word)
     return verb if verb in VERBS and (word == verb or word.endswith("s")) else ""
 

@@ -99,6 +99,8 @@ def _told_by(tool: Tool, parameter: Parameter) -> bool:
     inner = [each for each in tool.parameters if each.path.startswith(f"{parameter.path}.")]
     if inner and sum(bool(each.description) for each in inner) * 2 >= len(inner):
         return True
+    if parameter.name == "source" and any(each.name.startswith(("dest", "target")) for each in tool.outer):
+        return True
     words = telling(parameter.name)
     return (
         bool(words) and parameter.name.lower() not in AMBIGUOUS and words <= telling(wording.docstring_of(tool).summary)

@@ -26,7 +26,7 @@ _PASSING: Final = word_set(
     "current now latest random time status next screenshot logs log health trending trend recent today live console"
     " snapshot state search news top best hot rank ranking rankings price upcoming"
 )
-_SESSION: Final = word_set("page browser tab window session open selected selection active")
+_SESSION: Final = word_set("roots page browser tab window session open selected selection active")
 _SIDE_EFFECT: Final = re.compile(
     r"(?i)\b(?:reading|fetching|accessing|opening|each read|every read|when read)\b[^.]{0,60}\b"
     r"(creates?|sends?|deletes?|removes?|updates?|triggers?|marks?|resets?|starts?|increments?|consumes?)\b"
