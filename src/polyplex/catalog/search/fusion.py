@@ -16,13 +16,13 @@ WITH_MODEL: Final = (0.45, 0.20, 0.35)
 
 
 def scaled(scores: Floats) -> Floats:
-    """Between 0 for the last of the best `DEPTH` and 1 for the best."""
-    if not len(scores):
-        return scores
-    depth = min(DEPTH, len(scores))
-    best = np.partition(scores, len(scores) - depth)[len(scores) - depth :]
-    low, high = best.min(), best.max()
-    return np.clip((scores - low) / (high - low + 1e-9), 0, 1).astype(np.float32)
+    """Between 0 for the last of the best `DEPTH` and 1 for the best. Scores that are not positive come to 0."""
+    positive = scores[scores > 0]
+    if not len(positive):
+        return np.zeros_like(scores)
+    high = positive.max()
+    low = np.partition(positive, -DEPTH)[-DEPTH] if len(positive) > DEPTH else np.float32(0)
+    return np.clip((scores - low) / (high - low + np.float32(1e-9)), 0, 1)
 
 
 def fused(words: Floats, static: Floats | None, model: Floats | None, breadth: float, lexical: float | None) -> Floats:

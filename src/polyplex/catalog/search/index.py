@@ -1,7 +1,8 @@
 """The index: documents in, hits out. It holds no text, and is safe to use from several threads."""
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ Allowed = Collection[str] | Callable[[str], bool]
 
 STEP: Final = 64
 MODEL_STEP: Final = 8
+HELD: Final = 512  # so many documents are read before they are put in: what is held meanwhile is bounded
 FULL: Final = 0.5  # the weight of a document's text with its parameters, beside the text without
 
 
@@ -24,7 +26,7 @@ class SearchIndex:
     """An index over tools, prompts, resources and templates.
 
     `update` takes the whole list each time and indexes what is new or changed. Texts are read outside the lock: one
-    thread may update while others search, and they find what was there before until the update is done.
+    thread may update while others search. What is new can be found as it comes, what is gone until the update is done.
 
     `static` gives vectors of words; `model`, where there is one, vectors of sentences. Without either, words alone
     decide. `lexical_weight` fixes the share of the words in the score.
@@ -53,23 +55,34 @@ class SearchIndex:
         """`update` in steps of some milliseconds; yields how many documents have been read."""
         with self._updating:
             wanted = {(document.kind, document.key): document for document in documents}
-            changed: list[tuple[Document, bytes]] = []
-            for (kind, key), document in wanted.items():
-                digest = document.digest()
-                if self._shelves[kind].digests.get(key) != digest:
-                    changed.append((document, digest))
-            fresh: dict[Kind, list[Reading]] = {kind: [] for kind in KINDS}
             step = STEP if self._model is None else MODEL_STEP
-            for begin in range(0, len(changed), step):
-                batch = changed[begin : begin + step]
-                for (document, _), reading in zip(batch, self._read(batch), strict=True):
-                    fresh[document.kind].append(reading)
-                yield begin + len(batch)
+            read: list[Reading] = []
+            done = 0
+            for batch in _batches(self._changed(wanted), step):
+                read += self._read(batch)
+                done += len(batch)
+                if len(read) >= HELD:
+                    self._put_in(read)
+                    read = []
+                yield done
+            self._put_in(read)
             for kind, shelf in self._shelves.items():
                 gone = shelf.slots.keys() - {key for wanted_kind, key in wanted if wanted_kind == kind}
-                if gone or fresh[kind]:
-                    with self._lock:
-                        shelf.change(gone, fresh[kind])
+                with self._lock:
+                    shelf.change(gone, ())
+
+    def _changed(self, wanted: Mapping[tuple[Kind, str], Document]) -> Iterator[tuple[Document, bytes]]:
+        for (kind, key), document in wanted.items():
+            digest = document.digest()
+            if self._shelves[kind].digests.get(key) != digest:
+                yield document, digest
+
+    def _put_in(self, read: Sequence[Reading]) -> None:
+        for kind, shelf in self._shelves.items():
+            fresh = [reading for reading in read if reading.kind == kind]
+            if fresh:
+                with self._lock:
+                    shelf.change((), fresh)
 
     def search(
         self,
@@ -105,6 +118,7 @@ class SearchIndex:
             columns.append(self._model.embed([short_text(document) for document in documents]))
         return [
             Reading(
+                document.kind,
                 Label(document.key, document.server, document.name, document.title),
                 digest,
                 frequencies(document_fields(document)),
@@ -112,3 +126,8 @@ class SearchIndex:
             )
             for row, (document, digest) in enumerate(batch)
         ]
+
+
+def _batches(changed: Iterator[tuple[Document, bytes]], size: int) -> Iterator[list[tuple[Document, bytes]]]:
+    while batch := list(islice(changed, size)):
+        yield batch

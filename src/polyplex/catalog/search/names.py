@@ -33,16 +33,19 @@ class Label(Struct, frozen=True, gc=False):
 class Names:
     """The names of a shelf: by spelling without case and separators, and by stems (those keys begin with a blank).
 
-    One dictionary of small values, since there are several names to each of ten thousand documents.
+    Dictionaries of small values, since there are several names to each of ten thousand documents.
     """
 
     def __init__(self) -> None:
         self._codes: dict[str, int | tuple[int, ...]] = {}
+        self._alike: dict[tuple[str, int], set[str]] = {}
 
     def add(self, slot: int, label: Label) -> None:
         """Know a document by its key, its own name, its title, and its server with its name."""
         for key, tier in _keys(label).items():
             known = self._codes.get(key)
+            if known is None:
+                self._alike.setdefault((key[0], len(key)), set()).add(key)
             code = slot * _TIERS + tier
             self._codes[key] = code if known is None else (*_several(known), code)
 
@@ -54,6 +57,7 @@ class Names:
                 self._codes[key] = rest[0] if len(rest) == 1 else rest
             else:
                 del self._codes[key]
+                self._alike[key[0], len(key)].discard(key)
 
     def meant(self, query: str, known: Callable[[str], bool]) -> dict[int, int]:
         """The documents that a query names, with how outright it does: `EXACT`, `LOCAL` or `NEAR`.
@@ -85,16 +89,15 @@ class Names:
         allowed = 0 if len(query) < LEAST_NEAR else 1 if len(query) < LEAST_FAR else 2
         letters = set(query)
         best, found = allowed, list[str]()
-        for spelling in self._codes if allowed else ():
-            if spelling[0] != query[0] or abs(len(spelling) - len(query)) > best:
-                continue
-            if len(letters.symmetric_difference(spelling)) > 2 * best:
-                continue
-            distance = edit_distance(query, spelling, best)
-            if distance < best:
-                best, found = distance, [spelling]
-            elif distance == best:
-                found.append(spelling)
+        for length in range(len(query) - allowed, len(query) + allowed + 1) if allowed else ():
+            for spelling in self._alike.get((query[0], length), ()):
+                if len(letters.symmetric_difference(spelling)) > 2 * best:
+                    continue
+                distance = edit_distance(query, spelling, best)
+                if distance < best:
+                    best, found = distance, [spelling]
+                elif distance == best:
+                    found.append(spelling)
         return found
 
 

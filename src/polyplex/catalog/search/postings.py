@@ -15,7 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 K1: Final = 1.2
-MAX_SEGMENTS: Final = 8
+MAX_SEGMENTS: Final = 4
 
 Floats = NDArray[np.float32]
 Slots = NDArray[np.int32]

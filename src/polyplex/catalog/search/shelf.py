@@ -11,17 +11,18 @@ from polyplex.catalog.search.fusion import fused
 from polyplex.catalog.search.names import Label, Names
 from polyplex.catalog.search.postings import Floats, Mask, Postings
 from polyplex.catalog.search.reading import Query
-from polyplex.catalog.search.types import Found, Hit
+from polyplex.catalog.search.types import Found, Hit, Kind
+from polyplex.catalog.search.vectors import VectorRows
 
 Allowed = Collection[str] | Callable[[str], bool]
 
-CLAUSES: Final = 0.7  # the share of the clause that fits best, where a query has several; the rest is the whole's
 CLEAN_AT: Final = 64
 
 
 class Reading(Struct):
     """A document that has been read: its names, term frequencies, and a vector of each embedder."""
 
+    kind: Kind
     label: Label
     digest: bytes
     frequencies: Mapping[str, float]
@@ -46,7 +47,7 @@ class Shelf:
         self._postings = Postings()
         self._names = Names()
         self._alive: Mask = np.zeros(0, np.bool_)
-        self._vectors = [np.zeros((0, each), np.float32) for each in dimensions]
+        self._vectors = [VectorRows(each) for each in dimensions]
         self._free: list[int] = []
 
     def change(self, gone: Collection[str], fresh: Sequence[Reading]) -> None:
@@ -63,8 +64,8 @@ class Shelf:
             self.digests[reading.label.key] = reading.digest
             self._names.add(slot, reading.label)
             self._alive[slot] = True
-            for matrix, vector in zip(self._vectors, reading.vectors, strict=True):
-                matrix[slot] = vector
+            for rows, vector in zip(self._vectors, reading.vectors, strict=True):
+                rows.put(slot, vector)
             added[slot] = reading.frequencies
         self._postings.add(added)
 
@@ -87,7 +88,8 @@ class Shelf:
             return
         room = max(size, len(self._alive) * 5 // 4) - len(self._alive)
         self._alive = np.concatenate([self._alive, np.zeros(room, np.bool_)])
-        self._vectors = [np.concatenate([each, np.zeros((room, each.shape[1]), np.float32)]) for each in self._vectors]
+        for rows in self._vectors:
+            rows.grow(len(self._alive))
 
     def search(
         self, question: Question, k: int, server: str | None, allowed: Allowed | None, lexical: float | None
@@ -100,7 +102,7 @@ class Shelf:
         scores, attainable = self._postings.scores(question.query.terms, among)
         words = scores[slots]
         vectors = [
-            self._closeness(matrix, rows, slots) for matrix, rows in zip(self._vectors, question.vectors, strict=True)
+            rows.closeness(questions, slots) for rows, questions in zip(self._vectors, question.vectors, strict=True)
         ]
         static, model = (*vectors, None, None)[:2]
         final = fused(words, static, model, question.query.breadth, lexical)
@@ -141,14 +143,6 @@ class Shelf:
             slots = [slot for slot in slots if (label := self._labels[slot]) is not None and label.server == server]
         among[slots] = True
         return among
-
-    @staticmethod
-    def _closeness(matrix: Floats, rows: Floats, slots: np.ndarray) -> Floats:
-        """How close documents are to a query: to the whole of it, and to the clause that fits best."""
-        found = (matrix @ rows.T)[slots]
-        if found.shape[1] == 1:
-            return found[:, 0]
-        return (1 - CLAUSES) * found[:, 0] + CLAUSES * found[:, 1:].max(axis=1)
 
 
 def _best(scores: Floats, k: int) -> list[int]:
