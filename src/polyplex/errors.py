@@ -7,12 +7,19 @@ PolyplexError
     LocalProtocolError     we would have sent it
     RemoteProtocolError    the peer sent it
   RpcError                 a JSON-RPC error to answer with (code, message, data)
+  ExportError              a model's call cannot be read: no such tool, or arguments that are no object
+  SearchUnavailable        the search index is not there yet
   UpstreamError            a server behind polyplex failed
     UpstreamUnavailable    it is not connected; nothing was sent
     UpstreamTimeout        it did not answer in time
     UpstreamRefused        it will not carry the request out
     UpstreamBusy           it does not take the request now; nothing ran
     UpstreamLost           the connection broke after the request had been sent
+  PayloadError             a stored result cannot be kept or read
+    PayloadMissing         there is none, or none for this caller, or it has expired
+    PayloadRefused         it is larger than may be kept
+    PayloadQueryError      what was asked of it cannot be answered
+    PayloadStoreFailed     the disk or the object store does not do its part
 """
 
 from pathlib import Path
@@ -67,6 +74,14 @@ class RpcError(PolyplexError):
         self.code, self.message, self.data = code, message, data
 
 
+class ExportError(PolyplexError):
+    """A call that a model made cannot be read: it names no exported tool, or its arguments are no JSON object."""
+
+
+class SearchUnavailable(PolyplexError):
+    """There is no search index yet: it is being built, or could not be."""
+
+
 class UpstreamError(PolyplexError):
     """A server behind polyplex failed. `server` is its configured name."""
 
@@ -93,3 +108,23 @@ class UpstreamBusy(UpstreamError):
 
 class UpstreamLost(UpstreamError):
     """The connection broke after the request was sent; whether it ran is unknown."""
+
+
+class PayloadError(PolyplexError):
+    """A stored result cannot be kept or read. `str()` says what and what to do."""
+
+
+class PayloadMissing(PayloadError):
+    """There is no such payload for this caller: it expired, made room, or never existed."""
+
+
+class PayloadRefused(PayloadError):
+    """The payload is larger than may be kept."""
+
+
+class PayloadQueryError(PayloadError):
+    """What was asked of a payload cannot be answered: a range, a path or a pattern that is wrong or too much."""
+
+
+class PayloadStoreFailed(PayloadError):
+    """The disk or the object store failed, is full, or cannot be reached."""

@@ -246,7 +246,7 @@ class Stage:
             for name, settings in servers.items()
         }
         self._revisions = {name: settings["revision"] for name, settings in servers.items() if "revision" in settings}
-        state = {"state": f"sqlite:{folder / 'state.db'}"}
+        state: Json = {"state": f"sqlite:{folder / 'state.db'}", "results": {"mode": "raw"}}
         self.config = load_config_dict({"mcpServers": entries, "polyplex": state | options})
         self.gateway = Gateway(self.config)
         self.clients: list[Client] = []

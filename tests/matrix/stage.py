@@ -153,14 +153,14 @@ async def _peer(folder: Path, revision: str, transport: str) -> AsyncGenerator[S
 @asynccontextmanager
 async def front(folder: Path, revision: str, transport: str) -> AsyncGenerator[Front]:
     """A scripted peer of a revision on a transport, and polyplex that serves it over HTTP."""
-    async with _peer(folder, revision, transport) as server, serving(folder, server) as made:
+    async with _peer(folder, revision, transport) as server, serving(Front(folder, server)) as made:
         yield made
 
 
 @asynccontextmanager
-async def serving(folder: Path, server: Server) -> AsyncGenerator[Front]:
-    """polyplex that serves a server over HTTP."""
-    made = Front(folder, server)
+async def serving(made: Front) -> AsyncGenerator[Front]:
+    """polyplex, configured as it should be, that serves over HTTP."""
+    folder = made.folder
     made.configure()
     process = await made.spawn("--http", "127.0.0.1:0", stdio=False)
     said: list[bytes] = []

@@ -6,7 +6,7 @@ import pytest
 
 from tests.matrix.peer.words import REVISIONS
 from tests.matrix.sdk_peers import client_transport, expected, pythons, run_client, sdk_server, server_transports
-from tests.matrix.stage import serving
+from tests.matrix.stage import Front, serving
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(240)]
 SERVERS = [(revision, transport) for revision in reversed(REVISIONS) for transport in server_transports(revision)]
@@ -18,7 +18,10 @@ async def test_every_sdk_with_a_server(
 ) -> None:
     found = pythons(python_sdks)
     wrong: list[str] = []
-    async with sdk_server(tmp_path, revision, transport, found[revision]) as server, serving(tmp_path, server) as made:
+    async with (
+        sdk_server(tmp_path, revision, transport, found[revision]) as server,
+        serving(Front(tmp_path, server)) as made,
+    ):
         for client in REVISIONS:
             way = client_transport(client, transport)
             seen = await run_client(made, client, way, found[client])

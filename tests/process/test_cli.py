@@ -246,3 +246,38 @@ def test_doctor_names_the_servers_that_claim_one_name(home: Home) -> None:
     result = home.run("doctor")
     assert result.returncode == 1
     assert "failed   the tool echo is offered by one and two, so by neither\n" in result.stdout
+
+
+# -- tools in other words, and tools of polyplex itself
+def test_a_renamed_tool_is_searched_by_its_own_words_and_doctor_names_what_fits_nothing(home: Home) -> None:
+    tools = {"echo": {"name": "parrot", "description": "Repeats your zebra."}, "gone": {"title": "x"}}
+    file = home.configure({"one": home.good})
+    options = {"servers": {"one": {"tools": tools}}}
+    file.write_text(json.dumps({"mcpServers": {"one": home.good}, "polyplex": options}), encoding="utf-8")
+    found = home.run("tools", "zebra")
+    assert found.stdout == "one__parrot  Repeats your zebra.\n"
+    assert home.run("call", "one__parrot", '{"a": 1}').stdout.strip() == '{"a": 1}'
+    doctor = home.run("doctor")
+    assert "there is no tool 'gone'; see polyplex.servers in the configuration" in doctor.stdout
+    (server,) = json.loads(home.run("doctor", "--json").stdout)["servers"]
+    assert server["unmatched"] == ["there is no tool 'gone'"]
+
+
+def test_the_command_line_lists_all_tools_and_calls_those_of_polyplex(home: Home) -> None:
+    home.configure({"one": home.good}, expose="search")
+    assert len(home.run("tools").stdout.splitlines()) == 4
+    found = home.run("call", "polyplex__find_tools", '{"query": "ask for a name"}')
+    assert "one__ask() – Asks for a name" in found.stdout
+
+
+def test_a_server_named_like_polyplex_is_refused_unless_it_is_polyplex(home: Home) -> None:
+    home.configure({"polyplex": home.good})
+    refused = home.run("tools")
+    assert (refused.returncode, "is the server of polyplex's own tools; choose another name" in refused.stderr) == (
+        2,
+        True,
+    )
+    home.configure({"polyplex": {"command": "uvx", "args": ["polyplex@latest", "serve", "--stdio"]}, "one": home.good})
+    served = home.run("tools")
+    assert (served.returncode, len(served.stdout.splitlines())) == (0, 4)
+    assert "left out: it is polyplex; to mount another polyplex, give it another name" in served.stderr

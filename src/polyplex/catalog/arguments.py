@@ -106,7 +106,11 @@ def _told(error: Any, schema: object, value: object) -> list[str]:
     if kind in ("AdditionalProperties", "UnevaluatedProperties"):
         known = as_object(as_object(at).get("properties"))
         return [_unknown([*path, name], name, known) for name in map(str, error.kind.unexpected)]
-    got = _shown(_value_at(value, path))
+    found = _value_at(value, path)
+    if kind == "FalseSchema":
+        unknown = [_unknown([*path, name], name, {}) for name in list(as_object(found))[:MAX_PROBLEMS]]
+        return unknown or [f"{where}: is not allowed"]
+    got = _shown(found)
     if kind in ("Type", "Enum", "Constant"):
         return [f"{where}: expected {type_of(at, schema)}, got {got}"]
     if kind in ("AnyOf", "OneOfNotValid"):

@@ -18,7 +18,8 @@ MAX_NAME: Final = 80
 MAX_DEPTH: Final = 3
 MAX_REFERENCES: Final = 8
 _SPACE: Final = re.compile(r"\s+")
-_SENTENCE: Final = re.compile(r"[.!?](?=\s)|[。！？]")
+# "e.g. this" ends no sentence.
+_SENTENCE: Final = re.compile(r"(?<=.{4})[.!?](?=\s+[^\sa-z])|[。！？]")
 Json = dict[str, Any]
 
 
@@ -60,8 +61,6 @@ def summary(fields: Json) -> str:
     """What an entry is for: the first sentence of its description, or else its title."""
     text = one_line(str(fields.get("description") or ""), 4 * MAX_SUMMARY) or one_line(str(fields.get("title") or ""))
     end = _SENTENCE.search(text)
-    while end is not None and end.end() < 20:  # "e.g. " and the like end no sentence
-        end = _SENTENCE.search(text, end.end())
     return shortened(text if end is None else text[: end.end()], MAX_SUMMARY)
 
 

@@ -69,7 +69,7 @@ async def _call(config: Config, name: str, arguments: dict[str, Any], terminal: 
     questions = Questions(terminal, name)
     async with started(config, terminal, questions.answer) as (multiplexer, outcomes):
         names = [tool["name"] for tool in await multiplexer.list_tools()]
-        if name not in names:
+        if name not in names and multiplexer.gateway.core.builtins.get(name) is None:
             failed = any(outcome.reason is not None for outcome in outcomes)
             collisions = multiplexer.gateway.core.view(
                 multiplexer.gateway.core.modern.plain
@@ -82,7 +82,7 @@ async def _call(config: Config, name: str, arguments: dict[str, Any], terminal: 
                 _show_progress(terminal, done, total, message)
 
         try:
-            return await multiplexer.call_tool(name, arguments, progress=progress)
+            return await multiplexer.call_tool(name, arguments, progress=progress, raw=True)
         except RpcError as error:
             _complain(terminal, f"{name} was refused with {error.code}: {one_line(error.message)}")
             return 1

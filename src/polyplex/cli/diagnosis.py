@@ -33,7 +33,8 @@ class Aside(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, rename="camel"):
-    """One server. `state` is `off` where the configuration says not to start it."""
+    """One server. `state` is `off` where the configuration says not to start it; `unmatched` is what the configuration
+    says of tools and parameters that it does not have."""
 
     name: str
     state: Literal["ok", "failed", "off"]
@@ -45,6 +46,7 @@ class Diagnosis(msgspec.Struct, frozen=True, rename="camel"):
     offers: dict[str, int] = {}
     set_aside: list[Aside] = []
     renamed: dict[str, str] = {}
+    unmatched: list[str] = []
     reason: str = ""
     advice: list[str] = []
     stderr: list[str] = []
@@ -136,6 +138,7 @@ def of_outcome(outcome: Outcome) -> Diagnosis:
         offers={member: len(upstream.lists.get(member, ())) for member in LISTS},
         set_aside=[Aside(one_line(item.name), one_line(item.reason)) for item in upstream.set_aside],
         renamed=_renamed(upstream),
+        unmatched=[one_line(text) for text in upstream.offers.unknown],
     )
 
 
@@ -152,7 +155,8 @@ def _renamed(upstream: Upstream) -> dict[str, str]:
     if not upstream.naming.prefix:
         return {}
     tools = upstream.lists.get("tools", ())
-    return {tool.local: tool.key for tool in tools if tool.key == hashed_name(tool.server, tool.local)}
+    shortened = {tool.local: hashed_name(tool.server, tool.renamed or tool.local) for tool in tools}
+    return {tool.local: tool.key for tool in tools if tool.key == shortened[tool.local]}
 
 
 def _collisions(gateway: Gateway) -> list[Collision]:

@@ -66,6 +66,8 @@ def shown(diagnosis: Diagnosis, page: Terminal, width: int = 0) -> str:
             lines += _field("aside", f"{item.name}: {item.reason}", page, "yellow")
         for local, public in diagnosis.renamed.items():
             lines += _field("renamed", f"{local} to {public}", page)
+        for text in diagnosis.unmatched:
+            lines += _field("config", f"{text}; see polyplex.servers in the configuration", page, "yellow")
     if diagnosis.state == "failed":
         lines += _field("why", diagnosis.reason, page)
         for number, line in enumerate(diagnosis.stderr):

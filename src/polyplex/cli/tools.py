@@ -7,7 +7,6 @@ from polyplex.cli.arguments import Request, UsageError
 from polyplex.cli.commands import TOOLS
 from polyplex.cli.configuration import count, load, warn
 from polyplex.cli.progress import Outcome
-from polyplex.cli.ranking import rank
 from polyplex.cli.session import decline, run, started
 from polyplex.cli.terminal import Terminal, one_line, shorten, stdout_is_terminal, write_result
 from polyplex.config import Config
@@ -23,11 +22,10 @@ def tools(request: Request) -> int:
     terminal = Terminal()
     config = load(request.options.get("config"))
     warn(config, terminal)
-    found, outcomes = run(_tools(config, terminal), terminal, verbose=request.has("verbose"))
-    all_count = len(found)
-    if query:
-        found = rank(query, found)
-    found = found[: limit or (SEARCH_RESULTS if query else None)]
+    found, all_count, outcomes = run(
+        _tools(config, terminal, query, limit or SEARCH_RESULTS), terminal, verbose=request.has("verbose")
+    )
+    found = found[:limit]
     write_result(_json(found) if request.has("json") else _lines(found, Terminal()))
     if not request.has("json"):
         _conclude(terminal, query, len(found), all_count)
@@ -42,7 +40,10 @@ def _limit(text: str | None) -> int | None:
     return int(text)
 
 
-async def _tools(config: Config, terminal: Terminal) -> tuple[Sequence[Mapping[str, Any]], list[Outcome]]:
+async def _tools(
+    config: Config, terminal: Terminal, query: str, k: int
+) -> tuple[Sequence[Mapping[str, Any]], int, list[Outcome]]:
+    """What is offered, or of it what fits a query; how many tools there are; how the servers started."""
     async with started(config, terminal, decline) as (multiplexer, outcomes):
         found = await multiplexer.list_tools()
         for outcome in outcomes:
@@ -53,7 +54,8 @@ async def _tools(config: Config, terminal: Terminal) -> tuple[Sequence[Mapping[s
             multiplexer.gateway.core.modern.plain
         ).routes.tools.collisions.items():
             terminal.tell("warning", f"{name} is left out: {' and '.join(servers)} have it", "yellow")
-        return found, outcomes
+        total = len(found)
+        return (await multiplexer.find_tools(query, k) if query else found), total, outcomes
 
 
 def _json(found: Sequence[Mapping[str, Any]]) -> str:

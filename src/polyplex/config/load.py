@@ -11,9 +11,17 @@ from polyplex.config import unbuilt
 from polyplex.config.bind import as_object, bind, keys_of
 from polyplex.config.expand import Variables, expand_tree
 from polyplex.config.jsonc import MAX_BYTES, Document, KeyPath, parse
-from polyplex.config.model import Config, ConfigFile, GatewayOptions, ServerConfig, ServerEntry, ServerOptions
+from polyplex.config.model import (
+    RESERVED_SERVER,
+    Config,
+    ConfigFile,
+    GatewayOptions,
+    ServerConfig,
+    ServerEntry,
+    ServerOptions,
+)
 from polyplex.config.paths import config_dir, home
-from polyplex.config.servers import build_server, check_name, hint, resolve
+from polyplex.config.servers import build_server, check_name, hint, is_polyplex, resolve
 from polyplex.config.source import Source, quoted, suggestion
 from polyplex.errors import ConfigError
 
@@ -165,7 +173,11 @@ def _servers(
         for name, raw in as_object(root[key], (key,), source).items():
             path = (key, name)
             check_name(name, path, source)
-            if name not in servers:
+            if name == RESERVED_SERVER and is_polyplex(raw):
+                source.warn(path, "left out: it is polyplex; to mount another polyplex, give it another name")
+            elif name == RESERVED_SERVER:
+                raise source.error(path, f"{quoted(name)} is the server of polyplex's own tools; choose another name")
+            elif name not in servers:
                 servers[name] = _server(name, raw, options.servers.get(name, ServerOptions()), variables, source, path)
     return servers
 

@@ -18,6 +18,8 @@ ResultMode = Literal["bounded", "raw"]
 Summary = Literal["none", "extractive", "client"]
 
 MAX_SERVER_NAME = 128
+# The server that polyplex's own tools are of.
+RESERVED_SERVER = "polyplex"
 YEAR_SECONDS = 31_536_000
 
 Seconds = Annotated[float, Meta(gt=0, le=YEAR_SECONDS)]

@@ -1,7 +1,8 @@
 """From an entry of `mcpServers` to a ServerConfig: which kind of server it is, where it is, and what it is given."""
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import cast
 from urllib.parse import urlsplit
 
 from polyplex.config import envfile
@@ -32,6 +33,8 @@ OPTION_OF = {
 URL_KEYS = ("url", "serverUrl", "httpUrl")
 # The kind of a server that does not name it, by the key that holds its address.
 URL_KINDS: dict[str, Kind] = {"": "stdio", "url": "auto-http", "serverUrl": "auto-http", "httpUrl": "http"}
+_PROGRAMS = frozenset(("polyplex", "polyplex.exe"))
+_OWN_URL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\]):7332/")
 HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}")
 # What a header value must not hold: control characters other than tab (RFC 9110, 5.5), and what Latin-1 lacks.
 HEADER_JUNK = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
@@ -43,6 +46,17 @@ def check_name(name: str, path: KeyPath, source: Source) -> None:
         raise source.error(path, "a server needs a name")
     if len(name) > MAX_SERVER_NAME:
         raise source.error(path, f"the name of a server has at most {MAX_SERVER_NAME} characters, found {len(name)}")
+
+
+def is_polyplex(raw: object) -> bool:
+    """Whether an entry is how a client starts or reaches polyplex: clients' own files are read, too."""
+    if not isinstance(raw, dict):
+        return False
+    entry = cast("dict[str, object]", raw)
+    args = entry.get("args")
+    words = [entry.get("command"), *(cast("list[object]", args) if isinstance(args, list) else ())]
+    named = any(isinstance(word, str) and PurePath(word).name.partition("@")[0] in _PROGRAMS for word in words)
+    return named or any(isinstance(url, str) and _OWN_URL.match(url) for url in map(entry.get, URL_KEYS))
 
 
 def build_server(

@@ -11,9 +11,6 @@ from typing import Any, cast
 from polyplex.config.jsonc import KeyPath
 from polyplex.config.source import Source, key_text
 
-# From here on a limit on sizes is one that nothing reaches.
-UNREACHED = 1 << 30
-
 
 @dataclass(frozen=True, slots=True)
 class Unbuilt:
@@ -31,9 +28,6 @@ UNBUILT = (
     Unbuilt(("guard", "pins"), lambda value: value != "off", protection=True),
     Unbuilt(("servers", "*", "trust"), lambda value: value != "trusted", "results are not marked as untrusted"),
     Unbuilt(("builtins",), bool, "no built-in server is mounted"),
-    Unbuilt(("payloads", "store"), lambda value: value is not None, "large results stay whole"),
-    Unbuilt(("payloads", "inlineLimitBytes"), lambda value: 0 < (value or 0) < UNREACHED, "large results stay whole"),
-    Unbuilt(("results", "maxTokens"), lambda value: 0 < (value or 0) < UNREACHED, "results are not truncated"),
     Unbuilt(("state",), lambda value: str(value).startswith("redis"), "state is not shared between replicas"),
 )
 

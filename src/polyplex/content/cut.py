@@ -160,7 +160,7 @@ def _last_record(beginning: str, kind: records.RecordKind) -> _Border | None:
 
 def _with_tail(made: Cut, text: str, budget: int) -> Cut:
     """With as much of the end as fits, where there is a middle to leave out."""
-    size = fitting(text[made.resume :][::-1][: budget * 8], budget)
+    size = fitting(text[max(made.resume, len(text) - budget * 8) :][::-1], budget)
     start = start_border(text, max(made.resume, len(text) - size))
     while start < len(text) and estimate(text[start:]) > budget:
         start = start_border(text, start + max(1, (len(text) - start) // 10))

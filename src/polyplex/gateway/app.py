@@ -54,6 +54,7 @@ class Gateway:
         if not self._started:
             self._started = True
             self.core.pool.start(binding or Binding(MODERN))
+            self.core.results.start()
 
     async def settled(self, seconds: float) -> None:
         """Wait until every server has been tried, for at most `seconds`."""
@@ -73,6 +74,7 @@ class Gateway:
         await self.core.finder.stop()
         await self.core.pool.stop()
         await self.core.usage.stop()
+        await self.core.results.stop()
         self.core.parking.stop()
         self.notices.stop()
 

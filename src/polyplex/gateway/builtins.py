@@ -5,12 +5,13 @@ itself: the straight line hands it over before anything else looks at it.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 from msgspec import Raw
 
 from polyplex.catalog.arguments import Checker, unknown_names
+from polyplex.config.model import RESERVED_SERVER
 from polyplex.downstream.session import Call
 from polyplex.gateway.client import Client
 from polyplex.gateway.profile import Profile
@@ -20,7 +21,7 @@ from polyplex.protocol.jsonrpc import Fields, decode_fields, decode_text, encode
 from polyplex.protocol.revisions import MODERN, Era
 from polyplex.transports.exchange import Reply
 
-BUILTIN: Final = "polyplex"
+BUILTIN: Final = RESERVED_SERVER
 """The server name that no configured server may have; public names of built-in tools begin with it."""
 
 Json = dict[str, Any]
@@ -54,6 +55,7 @@ class Builtins:
 
     def __init__(self) -> None:
         self.checker = Checker()
+        self._readers: list[tuple[Callable[[str], bool], BuiltinTool]] = []
         self._by_name: dict[str, BuiltinTool] = {}
         self._by_raw: dict[bytes, BuiltinTool] = {}
 
@@ -62,12 +64,19 @@ class Builtins:
         self._by_name[tool.entry.key] = tool
         self._by_raw[encode_json(tool.entry.key)] = tool
 
+    def add_reader(self, serves: Callable[[str], bool], reader: BuiltinTool) -> None:
+        """Have `resources/read` of the URIs that are served answered by a tool; it gives a finished `Reply`."""
+        self._readers.append((serves, reader))
+
     def get(self, name: str) -> BuiltinTool | None:
         """The tool of this public name."""
         return self._by_name.get(name)
 
     def named(self, method: str, fields: Fields) -> BuiltinTool | None:
-        """The built-in tool that a `tools/call` names; None for all other requests."""
+        """The built-in tool that a `tools/call` names, or that answers a `resources/read`; None for all others."""
+        if method == "resources/read" and self._readers and "uri" in fields:
+            uri = decode_text(fields["uri"])
+            return next((reader for serves, reader in self._readers if serves(uri)), None)
         raw = fields.get("name")
         if raw is None or method != "tools/call":
             return None
@@ -85,6 +94,8 @@ class Builtins:
         call.server = BUILTIN
         call.fields = fields
         try:
+            if call.method != "tools/call":
+                return cast("Reply", await tool.run(call, client, {}))
             answer = await tool.run(call, client, self._arguments(tool, fields))
         except ToolFailure as failure:
             return Reply(result=results.tool_failure(str(failure), call.session.era))

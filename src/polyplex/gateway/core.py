@@ -14,6 +14,7 @@ from polyplex.gateway.levels import Levels
 from polyplex.gateway.modern import ModernClients
 from polyplex.gateway.parking import Parking
 from polyplex.gateway.profile import Profiles
+from polyplex.gateway.results.service import Results
 from polyplex.gateway.returns import Returns
 from polyplex.gateway.states import States
 from polyplex.gateway.usage import Usage
@@ -68,6 +69,7 @@ class Core:
         self.parking = Parking(States(lambda: key_ring(config)), ttl)
         self.returns = Returns(self.parking, ttl)
         self.usage = Usage(state_database(config.options.state))
+        self.results = Results(config, state_folder(config))
         self.tasks: TaskCalls
 
     def allowed(self, client: Client) -> Allowed | None:
@@ -94,6 +96,12 @@ class Core:
             view = client.view = self.views.view(client.binding)
             client.version = self.views.version
         return view
+
+    async def first_lists(self, client: Client, *, exactly: bool = True) -> None:
+        """Wait a little for servers that nothing is known of yet; others join later with a list change."""
+        left = client.started + self.config.options.first_list_wait_seconds - asyncio.get_running_loop().time()
+        if left > 0:
+            await self.pool.known(client.binding, left, exactly=exactly)
 
     def prepare_search(self, client: Client) -> None:
         """Have the search index ready for a client that has listed its tools and has to search for them."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from polyplex.catalog.documents import document
 from polyplex.catalog.search.types import Found, Kind
 from polyplex.config.model import SearchOptions
+from polyplex.errors import SearchUnavailable
 from polyplex.gateway.views import View
 from polyplex.mux.entries import Entry
 from polyplex.protocol.revisions import LIST_METHODS
@@ -29,10 +30,6 @@ MEMBER_OF: Final[dict[Kind, str]] = {
     "template": "resourceTemplates",
 }
 Allowed = Callable[[Entry], bool]
-
-
-class IndexNotReady(Exception):
-    """The index is still being built. The text says so to a model."""
 
 
 class Match(NamedTuple):
@@ -75,12 +72,13 @@ class Finder:
         kind: Kind = "tool",
         server: str | None = None,
         allowed: Allowed | None = None,
+        seconds: float | None = WAIT_SECONDS,
     ) -> Match:
         """The `k` entries of a view that fit best; `server` and `allowed` filter before anything is ranked.
 
-        Raises `IndexNotReady`.
+        An index that is not there yet is waited for, at most so many `seconds`. Raises `SearchUnavailable`.
         """
-        index = await self._ready(self._of(view))
+        index = await self._ready(self._of(view), seconds)
         known = view.routes.listed(MEMBER_OF[kind]).by_key
         # An index may be a moment ahead of a view, or behind: nothing is given but what the view has.
         allows = known.keys() if allowed is None else {key for key, entry in known.items() if allowed(entry)}
@@ -89,11 +87,14 @@ class Finder:
         )
         return Match([known[hit.key] for hit in found.hits if hit.key in known], found.confident)
 
-    async def _ready(self, kept: _Kept) -> "SearchIndex":
+    async def _ready(self, kept: _Kept, seconds: float | None) -> "SearchIndex":
+        """An index that has been there before serves while it is brought up to date, unless that is soon done."""
         if kept.update is not None:
-            await asyncio.wait([kept.update], timeout=WAIT_SECONDS)
+            await asyncio.wait([kept.update], timeout=seconds)
         if kept.index is None:
-            raise IndexNotReady("The index of the tools is still being built; search again in a few seconds.")
+            late = kept.update is not None and not kept.update.done()
+            why = "is still being built; search again in a few seconds" if late else "could not be built; see the log"
+            raise SearchUnavailable(f"The search index {why}.")
         return kept.index
 
     def _of(self, view: View) -> _Kept:

@@ -1,6 +1,5 @@
 """What polyplex answers itself: handshakes, lists, levels, subscriptions."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
@@ -84,7 +83,7 @@ class Local:
         session.capabilities = known_capabilities(_object(fields, "capabilities"), session.revision)
         session.client_info = _object(fields, "clientInfo")
         client = self._welcome(session)
-        await self._first_lists(client, exactly=False)
+        await self._core.first_lists(client, exactly=False)
         view = self._core.view(client)
         result: dict[str, object] = {
             "protocolVersion": session.revision,
@@ -98,7 +97,7 @@ class Local:
         return encode_json(result)
 
     async def _discover(self, call: Call, client: Client) -> bytes:
-        await self._first_lists(client, exactly=False)
+        await self._core.first_lists(client, exactly=False)
         view = self._core.view(client)
         fields: dict[str, object] = {
             "supportedVersions": list(MODERN_REVISIONS),
@@ -110,16 +109,9 @@ class Local:
         fields["_meta"] = {envelope.SERVER_INFO_KEY: Raw(self._core.info)}
         return finish(call.method, decode_fields(encode_json(fields)), DISCOVER_TTL_MS, "private")
 
-    async def _first_lists(self, client: Client, *, exactly: bool = True) -> None:
-        """Wait a little for servers that nothing is known of yet; others join later with a list change."""
-        loop = asyncio.get_running_loop()
-        left = client.started + self._core.config.options.first_list_wait_seconds - loop.time()
-        if left > 0:
-            await self._core.pool.known(client.binding, left, exactly=exactly)
-
     # -- lists
     async def _list(self, call: Call, client: Client) -> bytes:
-        await self._first_lists(client)
+        await self._core.first_lists(client)
         fields = decode_fields(call.params or b"{}")
         raw = fields.get("cursor", Raw(b"null"))
         cursor = None if bytes(raw) == b"null" else decode_text(raw)
@@ -157,7 +149,7 @@ class Local:
 
     # -- streams of modern clients
     async def _listen(self, call: Call, client: Client) -> bytes:
-        await self._first_lists(client)
+        await self._core.first_lists(client)
         return await self._listens.serve(call, client)
 
 

@@ -2,21 +2,30 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import msgspec
 from msgspec import Raw
 
+from polyplex.catalog.search.types import Kind
 from polyplex.config import Config, load_config, load_config_dict
+from polyplex.content.tokens import estimate
 from polyplex.downstream.session import Call, Session
-from polyplex.errors import RpcError
+from polyplex.errors import ExportError, RpcError
 from polyplex.gateway.app import Gateway
+from polyplex.gateway.results.limits import META_RESULTS
+from polyplex.gateway.client import Client
+from polyplex.gateway.finding import MEMBER_OF
+from polyplex.gateway.profile import Profile
 from polyplex.protocol import jsonrpc
 from polyplex.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, Message, encode_json
 from polyplex.protocol.revisions import LATEST_LEGACY, Era
+
+if TYPE_CHECKING:
+    from polyplex.catalog.export import Export, Provider
 
 Answer = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 Progress = Callable[[float, float | None, str | None], None]
@@ -38,6 +47,7 @@ class Multiplexer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._gateway: Gateway
         self._session: Session
+        self._client: Client
 
     @classmethod
     def from_config(
@@ -62,7 +72,9 @@ class Multiplexer:
             capability: {} for method, capability in _CAPABILITY_OF.items() if method in self._answers
         }
         self._session.capabilities = encode_json(capabilities)
-        self._gateway.welcome(self._session)
+        self._client = self._gateway.welcome(self._session)
+        # A library has all tools at hand, and finds those that a turn needs with `find_tools`.
+        self._client.profile = Profile("all", self._gateway.core.profiles.default.results, builtins=False)
         return self
 
     async def __aexit__(
@@ -98,16 +110,74 @@ class Multiplexer:
         """All prompts, with their public names."""
         return await self._all("prompts/list", "prompts")
 
+    async def find_tools(
+        self, query: str, k: int = 8, token_budget: int | None = None, *, server: str | None = None
+    ) -> list[dict[str, Any]]:
+        """The tools that fit a query, as in `list_tools`, best first; none where nothing fits.
+
+        With `token_budget`, those that do not fit into what is left of it are left out. Raises `SearchUnavailable`.
+        """
+        return await self._found("tool", query, k, token_budget, server)
+
+    async def find_resources(self, query: str, k: int = 8, *, server: str | None = None) -> list[dict[str, Any]]:
+        """As `find_tools`, for resources."""
+        return await self._found("resource", query, k, None, server)
+
+    async def find_prompts(self, query: str, k: int = 8, *, server: str | None = None) -> list[dict[str, Any]]:
+        """As `find_tools`, for prompts."""
+        return await self._found("prompt", query, k, None, server)
+
+    def export_tools(
+        self,
+        provider: "Provider",
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        form: str = "",
+        strict: bool = False,
+    ) -> "Export":
+        """Tools in the form of a model provider: "openai", "anthropic" or "gemini"; without `tools`, all known by now.
+
+        `form` is "chat" or "responses" for OpenAI, "json_schema" or "openapi" for Gemini. `Export.tools` goes into the
+        provider's request, `Export.aside` names the tools that cannot be given to it, with the reason.
+        """
+        from polyplex.catalog.export import export
+
+        return export(provider, self._known_tools() if tools is None else tools, form=form, strict=strict)
+
+    async def call_exported(self, exported: "Export", call: Any, *, progress: Progress | None = None) -> dict[str, Any]:
+        """Carry out a model's call of an exported tool; the message that answers it, in the provider's form.
+
+        `call` is the provider's tool-call object, as JSON or of its SDK. What goes wrong becomes an answer that tells
+        the model; raises `ExportError` only where the call has no readable form.
+        """
+        try:
+            name, arguments = exported.call_of(call)
+            result = await self.call_tool(name, arguments, progress=progress)
+        except (ExportError, RpcError) as error:
+            result = {"content": [{"type": "text", "text": str(error)}], "isError": True}
+        return exported.result_for(call, result)
+
     async def call_tool(
-        self, name: str, arguments: Mapping[str, Any] | None = None, *, progress: Progress | None = None
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        progress: Progress | None = None,
+        raw: bool = False,
     ) -> dict[str, Any]:
-        """Call a tool; the result is that of `tools/call`, with `isError` where the tool failed. Raises `RpcError`."""
-        params: dict[str, Any] = {"name": name, "arguments": dict(arguments or {})}
+        """Call a tool; the result is that of `tools/call`, with `isError` where the tool failed. Raises `RpcError`.
+
+        It is bounded as the configuration says; with `raw` it is what the server gave, however large.
+        """
+        params: dict[str, Any] = {"name": name, "arguments": dict(arguments or {})} | _meta(raw)
         return await self.request("tools/call", params, progress=progress)
 
-    async def read_resource(self, uri: str) -> dict[str, Any]:
-        """Read a resource by its public URI, or by its server's own where only one has it. Raises `RpcError`."""
-        return await self.request("resources/read", {"uri": uri})
+    async def read_resource(self, uri: str, *, raw: bool = False) -> dict[str, Any]:
+        """Read a resource by its public URI, or by its server's own where only one has it. Raises `RpcError`.
+
+        A stored result is read by its `polyplex://payload/...`, whole with `raw`.
+        """
+        return await self.request("resources/read", {"uri": uri} | _meta(raw))
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Get a prompt. Raises `RpcError`."""
@@ -152,6 +222,29 @@ class Multiplexer:
                 return entries
             params = {"cursor": result["nextCursor"]}
 
+    async def _found(
+        self, kind: Kind, query: str, k: int, token_budget: int | None, server: str | None
+    ) -> list[dict[str, Any]]:
+        core = self._gateway.core
+        await core.first_lists(self._client)
+        view = core.view(self._client)
+        allowed = core.allowed(self._client)
+        match = await core.finder.find(view, query, k, kind=kind, server=server, allowed=allowed, seconds=None)
+        left = token_budget
+        found: list[dict[str, Any]] = []
+        for entry in match.entries if match.confident else ():
+            raw = view.form(MEMBER_OF[kind], entry, Era.LEGACY, tasks=True)
+            cost = 0 if left is None else estimate(raw)
+            if left is None or cost <= left:
+                left = None if left is None else left - cost
+                found.append(msgspec.json.decode(raw))
+        return found
+
+    def _known_tools(self) -> list[dict[str, Any]]:
+        view = self._gateway.core.view(self._client)
+        entries = view.entries("tools", self._client.profile)
+        return [msgspec.json.decode(view.form("tools", entry, Era.LEGACY, tasks=True)) for entry in entries]
+
     # -- what servers send
     def _received(self, frame: bytes) -> None:
         message = jsonrpc.decode(frame)
@@ -185,6 +278,10 @@ class Multiplexer:
         except Exception as error:  # noqa: BLE001 - whatever the function raises, the server is answered
             message = Message(id=Raw(identifier), error=Raw(jsonrpc.error_object(INTERNAL_ERROR, str(error))))
         self._session.answered(message)
+
+
+def _meta(raw: bool) -> dict[str, Any]:
+    return {"_meta": {META_RESULTS: "raw"}} if raw else {}
 
 
 _CAPABILITY_OF: Final = {

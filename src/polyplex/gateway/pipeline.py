@@ -6,9 +6,9 @@ import logging
 import msgspec
 from msgspec import UNSET, Raw
 
-from polyplex.downstream.calls import gathered
 from polyplex.downstream.session import Call
 from polyplex.errors import (
+    PayloadError,
     RemoteProtocolError,
     RpcError,
     UpstreamBusy,
@@ -61,6 +61,7 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
             fields = back
         target = known_target(core, call, client, fields) or await late_target(core, call, client, fields)
         call.server = target.server
+        fields = await core.results.resolved(call, client, target, fields) if core.results.refers(call) else fields
         upstream = client.upstreams.get(target.server) or await core.upstream(client, target.server)
         if call.log_level is not None:
             upstream = await core.told(client, upstream, call.log_level)
@@ -73,30 +74,27 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         done = await core.tasks.carried(call, client, upstream, target, fields) if tasks or "task" in fields else None
         if done is not None:
             return done
-        outgoing = prepare(call, client, upstream, target, fields, era)
+        outgoing = prepare(call, client, upstream, target, fields, era, streams=not core.results.off)
         exchange = upstream.send(connection, outgoing, call)
         try:
             reply = await exchange
         except (UpstreamError, asyncio.CancelledError) as error:
             reply = await upstream.recover(error, connection, exchange, outgoing, call)
-        if passes_on(outgoing, reply):
-            return reply
-        reply = reply if reply.stream is None else await gathered(reply)
+        if reply.stream is not None:
+            reply = await core.results.received(call, client, target, upstream, outgoing, reply)
         if era is MODERN and rounds.needs_input(reply.result):
             reply = await asked(core, call, client, upstream, outgoing, reply)
         if reply.result is None:
-            return await failed(core, call, client, upstream, target, reply, fields)
+            passing = reply.stream is not None
+            return reply if passing else await failed(core, call, client, upstream, target, reply, fields)
         modern = client.binding.era is era is MODERN
         result = core.tasks.passed(call, client, upstream, reply.result) if tasks and modern else reply.result
-        reply.result = finish(call, result, era, upstream.naming)
+        result = finish(call, result, era, upstream.naming)
+        small = not core.results.concerns(reply, result)
+        reply.result = result if small else await core.results.bounded(call, client, target, reply, result)
         return reply
-    except (RpcError, RemoteProtocolError, UpstreamError) as error:
+    except (RpcError, RemoteProtocolError, UpstreamError, PayloadError) as error:
         return answer_failure(call, error)
-
-
-def passes_on(outgoing: Outgoing, reply: Reply) -> bool:
-    """True for a result that streams on to the client as it comes."""
-    return reply.stream is not None and outgoing.streamable and not reply.stream.begins_with(*rounds.MARKS)
 
 
 async def asked(core: Core, call: Call, client: Client, upstream: Upstream, outgoing: Outgoing, reply: Reply) -> Reply:
@@ -196,8 +194,13 @@ def _uri(fields: Fields) -> str | None:
     return None if raw is None else decode_text(raw)
 
 
-def prepare(call: Call, client: Client, upstream: Upstream, target: Target, fields: Fields, era: Era) -> Outgoing:
-    """The request with the server's own name, a progress token of ours, and the `_meta` and headers of its era."""
+def prepare(
+    call: Call, client: Client, upstream: Upstream, target: Target, fields: Fields, era: Era, *, streams: bool = False
+) -> Outgoing:
+    """The request with the server's own name, a progress token of ours, and the `_meta` and headers of its era.
+
+    With `streams`, a large result may come as a stream even where it cannot go on as one.
+    """
     identifier = request_id()
     entry = target.entry
     bare = entry is not None and entry.key == target.local and call.method != "completion/complete"
@@ -223,8 +226,9 @@ def prepare(call: Call, client: Client, upstream: Upstream, target: Target, fiel
         named = mirrored.NAMED_METHODS.get(call.method)
         spec = target.entry.headers if target.entry is not None else ()
         headers = requests.mirrored_headers(call.method, target.local if named else None, spec, fields.get("arguments"))
-    streamable = call.streamable and same and call.revision >= R2025_06_18 and not upstream.naming.prefix
-    return Outgoing(call.method, params, identifier, None if token is None else bytes(token), headers, streamable)
+    passes = call.streamable and same and call.revision >= R2025_06_18 and not upstream.naming.prefix
+    raw = None if token is None else bytes(token)
+    return Outgoing(call.method, params, identifier, raw, headers, passes or streams, passes)
 
 
 def localise(method: str, fields: Fields, local: str) -> Fields:
@@ -263,6 +267,10 @@ def answer_failure(call: Call, error: Exception) -> Reply:
         return Reply.failure(code, error.message, error.data)
     if isinstance(error, RemoteProtocolError):
         return Reply.failure(error.code, str(error))
+    if isinstance(error, PayloadError):
+        if call.method == "tools/call":
+            return Reply(result=results.tool_failure(str(error), call.session.era))
+        return Reply.failure(INVALID_PARAMS, str(error))
     if not isinstance(error, UpstreamError):
         raise error
     text = explain(error)

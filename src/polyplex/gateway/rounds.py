@@ -177,4 +177,5 @@ def _again(outgoing: Outgoing, responses: Fields, state: str | msgspec.UnsetType
     if outgoing.token is not None:
         meta = decode_fields(fields["_meta"]) | {"progressToken": Raw(identifier)}
         fields["_meta"] = Raw(encode_json(meta))
-    return msgspec.structs.replace(outgoing, params=encode_json(fields), identifier=identifier)
+    changed = {"params": encode_json(fields), "identifier": identifier, "streamable": False, "passes": False}
+    return msgspec.structs.replace(outgoing, **changed)

@@ -41,6 +41,7 @@ class View:
         self.upstreams = upstreams
         self._exposure = exposure
         self._shown: dict[Profile, Shown] = {}
+        self._counts: dict[str, int] | None = None
         members = LIST_METHODS.values()
         lists: dict[str, list[Entry]] = {
             member: [entry for upstream in upstreams for entry in upstream.lists.get(member, ())] for member in members
@@ -90,14 +91,14 @@ class View:
         while end < len(entries) and end - start < PAGE_ENTRIES and (size < PAGE_BYTES or end == start):
             size += len(entries[end].raw)
             end += 1
-        shown = (self._form(member, entry, era, tasks) for entry in entries[start:end])
+        shown = (self.form(member, entry, era, tasks) for entry in entries[start:end])
         fields: Fields = {member: Raw(b"[" + b",".join(shown) + b"]")}
         if end < len(entries):
             fields["nextCursor"] = Raw(encode_json(cursors.seal(method, entries[end - 1].key, end)))
         ttl, scope = self._ttl[member]
         return finish(method, fields, ttl, scope) if era is Era.MODERN else encode_json(fields)
 
-    def _form(self, member: str, entry: Entry, era: Era, tasks: bool) -> bytes:
+    def form(self, member: str, entry: Entry, era: Era, tasks: bool) -> bytes:
         """An entry in the form that an era allows: legacy clients may get the tools of modern servers in another.
 
         Whether a tool can be called as a task depends on who asks, too.
@@ -161,10 +162,11 @@ class View:
 
     def tool_counts(self) -> dict[str, int]:
         """How many tools each server offers."""
-        counts = dict.fromkeys((upstream.config.name for upstream in self.upstreams), 0)
-        for entry in self.routes.tools.entries:
-            counts[entry.server] += 1
-        return counts
+        if self._counts is None:
+            self._counts = dict.fromkeys((upstream.config.name for upstream in self.upstreams), 0)
+            for entry in self.routes.tools.entries:
+                self._counts[entry.server] += 1
+        return self._counts
 
 
 def _position(method: str, entries: Sequence[Entry], cursor: str) -> int:

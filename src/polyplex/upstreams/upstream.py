@@ -46,7 +46,10 @@ class State(StrEnum):
 
 
 class Outgoing(msgspec.Struct, frozen=True, gc=False):
-    """A client's request as it leaves for its server. `token` is the client's own progress token."""
+    """A client's request as it leaves for its server. `token` is the client's own progress token.
+
+    A `streamable` result may come as a stream; one that `passes` may also go on to the client as it comes.
+    """
 
     method: str
     params: bytes
@@ -54,6 +57,7 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     token: bytes | None = None
     headers: list[tuple[str, str]] | None = None
     streamable: bool = False
+    passes: bool = False
 
 
 class Key(msgspec.Struct, frozen=True):

@@ -126,3 +126,30 @@ def test_what_an_entry_says_to_its_client_is_passed_over_and_what_it_says_of_the
         "mcpServers.a.timeout: unknown key, ignored; say it in polyplex.servers.NAME.timeoutSeconds",
         "mcpServers.a.excludeTools: unknown key, ignored; say it in polyplex.servers.NAME.deny",
     )
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "polyplex", "args": ["serve", "--stdio"]},
+        {"command": "/usr/bin/polyplex"},
+        {"command": "uvx", "args": ["polyplex@1.2"]},
+        {"command": "python", "args": ["-m", "polyplex", "serve"]},
+        {"url": "http://127.0.0.1:7332/mcp"},
+        {"serverUrl": "http://localhost:7332/sse"},
+    ],
+)
+def test_polyplex_itself_is_left_out_with_a_warning(entry: dict[str, Any]) -> None:
+    config = load_config_dict({"mcpServers": {"polyplex": entry, "a": {"command": "x"}}}, environ={})
+    assert list(config.servers) == ["a"]
+    assert config.warnings == (
+        "mcpServers.polyplex: left out: it is polyplex; to mount another polyplex, give it another name",
+    )
+
+
+@pytest.mark.parametrize(
+    "entry", [{"command": "x"}, {"url": "https://example.com/mcp"}, {"command": "polyplexer"}, {}, 7]
+)
+def test_the_name_of_polyplex_is_no_servers(entry: Any) -> None:
+    with pytest.raises(ConfigError, match="is the server of polyplex's own tools; choose another name"):
+        load_config_dict({"mcpServers": {"polyplex": entry}}, environ={})

@@ -15,11 +15,7 @@ PROTECTIONS = {
 }
 FEATURES: dict[str, dict[str, Any]] = {
     "servers.*.trust": {"servers": {"a": {"trust": "untrusted"}}},
-    "expose": {"expose": "search"},
     "builtins": {"builtins": ["memory"]},
-    "payloads.store": {"payloads": {"store": "file:x"}},
-    "payloads.inlineLimitBytes": {"payloads": {"inlineLimitBytes": 65536}},
-    "results.maxTokens": {"results": {"maxTokens": 20000}},
     "state": {"state": "redis://host"},
 }
 
@@ -52,9 +48,8 @@ def test_a_feature_that_is_not_there_is_said(key: str) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"guard": {"pins": "off"}, "policy": None, "auth": {}, "builtins": [], "expose": "all", "state": "sqlite:x"},
-        {"payloads": {"inlineLimitBytes": 1 << 30}, "results": {"maxTokens": 1 << 30}},
-        {"payloads": {"inlineLimitBytes": None, "store": None}, "results": {"maxTokens": None}, "guard": {}},
+        {"guard": {"pins": "off"}, "policy": None, "auth": {}, "builtins": [], "expose": "search", "state": "sqlite:x"},
+        {"payloads": {"inlineLimitBytes": 65536, "store": "file:x"}, "results": {"maxTokens": 20000}, "guard": {}},
         {"servers": {"a": {"trust": "trusted"}}, "expose": "auto", "state": None},
     ],
 )

@@ -57,7 +57,7 @@ EMOJI = "🚀 launched 🎉🎉 done ✅ failed ❌ 👩‍👩‍👧 family �
 
 
 def _rows(count: int) -> list[dict[str, object]]:
-    chance = random.Random(7)  # noqa: S311
+    chance = random.Random(7)
     towns = ["Oldbridge", "Fenwick", "Marsh End", "Tidewater", "Lockhead", "Quarry Hill"]
     return [
         {
@@ -80,7 +80,7 @@ def _csv() -> str:
 
 
 def _log() -> str:
-    chance = random.Random(3)  # noqa: S311
+    chance = random.Random(3)
     levels = ["INFO", "INFO", "INFO", "WARNING", "ERROR"]
     return "\n".join(
         f"2026-03-0{chance.randint(1, 9)} 12:{chance.randint(10, 59)}:{chance.randint(10, 59)},{chance.randint(100, 999)} "
@@ -91,7 +91,7 @@ def _log() -> str:
 
 
 def _bytes(count: int) -> bytes:
-    return random.Random(5).randbytes(count)  # noqa: S311
+    return random.Random(5).randbytes(count)
 
 
 def _source(module: str) -> Callable[[], str]:
@@ -114,7 +114,8 @@ MARKDOWN = "".join(
     for n in range(30)
 )
 SCRIPT = "".join(
-    f"function f{n}(t,e){{var r=t[e+{n}];return r&&r.length>0?r.map((function(t){{return t.id}})):null}}" for n in range(60)
+    f"function f{n}(t,e){{var r=t[e+{n}];return r&&r.length>0?r.map((function(t){{return t.id}})):null}}"
+    for n in range(60)
 )
 
 KINDS: dict[str, Callable[[], str]] = {
@@ -136,7 +137,9 @@ KINDS: dict[str, Callable[[], str]] = {
     "hexadecimal": lambda: _bytes(6000).hex(),
     "capital hexadecimal": lambda: _bytes(5000).hex(" ").upper(),
     "capital digests": lambda: _bytes(4000).hex().upper(),
-    "names in capitals": lambda: "\n".join(f"LOCK_{n}_{town.upper().replace(' ', '_')}" for n in range(60) for town in ("Marsh End", "Fenwick")),
+    "names in capitals": lambda: "\n".join(
+        f"LOCK_{n}_{town.upper().replace(' ', '_')}" for n in range(60) for town in ("Marsh End", "Fenwick")
+    ),
     "digests": lambda: "\n".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(120)),
     "identifiers": lambda: "\n".join(str(uuid.UUID(bytes=_bytes(16 * 200)[n * 16 : n * 16 + 16])) for n in range(200)),
     "numbers": lambda: " ".join(str(int.from_bytes(_bytes(3000)[n : n + 3])) for n in range(0, 2900, 3)),
@@ -145,8 +148,12 @@ KINDS: dict[str, Callable[[], str]] = {
     "random words": lambda: "".join(" abcdefghijklmnopqrstuvwxyz"[byte % 27] for byte in _bytes(4000)),
     "random punctuation": lambda: "".join("!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~"[byte % 31] for byte in _bytes(3000)),
     "random ASCII": lambda: "".join(chr(33 + byte % 94) for byte in _bytes(4000)),
-    "rules": lambda: "\n".join(f"{mark * 78}\n{mark * 3} {word} {mark * 3}" for mark in "=-#*" for word in PROSE.split()[:9]),
-    "aligned table": lambda: "\n".join(f"{row['id']!s:<24}{row['town']!s:>32}{row['weight_kg']!s:>40}" for row in _rows(60)),
+    "rules": lambda: "\n".join(
+        f"{mark * 78}\n{mark * 3} {word} {mark * 3}" for mark in "=-#*" for word in PROSE.split()[:9]
+    ),
+    "aligned table": lambda: "\n".join(
+        f"{row['id']!s:<24}{row['town']!s:>32}{row['weight_kg']!s:>40}" for row in _rows(60)
+    ),
     "Chinese": lambda: CHINESE * 3,
     "Japanese": lambda: JAPANESE * 3,
     "Korean": lambda: KOREAN * 3,

@@ -4,9 +4,12 @@ from typing import Any, cast
 import pytest
 from msgspec import Raw
 
-from polyplex.config.model import ServerConfig
+from polyplex.config.model import GatewayOptions, ServerConfig
 from polyplex.errors import RpcError
 from polyplex.gateway import views as module
+from polyplex.gateway.builtins import Builtins
+from polyplex.gateway.exposure import Exposure
+from polyplex.gateway.profile import Profile
 from polyplex.gateway.views import FULL, View
 from polyplex.mux.entries import Naming
 from polyplex.protocol.revisions import Era
@@ -31,6 +34,10 @@ def unknown(name: str) -> Upstream:
     return Upstream(config, Key(Era.MODERN, b"{}"), Naming(name, name, True), b"{}", cast("Events", None))
 
 
+def seen(upstreams: tuple[Upstream, ...]) -> View:
+    return View(upstreams, Exposure(GatewayOptions(), Builtins().entries))
+
+
 def page(view: View, cursor: str | None = None, era: Era = Era.MODERN) -> tuple[list[str], dict[str, Any]]:
     result = json.loads(view.page("tools/list", cursor, era))
     return [tool["name"] for tool in result.pop("tools")], result
@@ -39,7 +46,7 @@ def page(view: View, cursor: str | None = None, era: Era = Era.MODERN) -> tuple[
 @pytest.mark.parametrize("size", range(1, 6))
 def test_all_pages_give_each_entry_once_in_order(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PAGE_ENTRIES", size)
-    view = View((upstream("b", "z", "a"), upstream("a", "y"), upstream("c"), upstream("d", "x")))
+    view = seen((upstream("b", "z", "a"), upstream("a", "y"), upstream("c"), upstream("d", "x")))
     names, rest = page(view)
     while "nextCursor" in rest:
         more, rest = page(view, rest["nextCursor"])
@@ -50,9 +57,9 @@ def test_all_pages_give_each_entry_once_in_order(size: int, monkeypatch: pytest.
 
 def test_pages_are_bounded_in_bytes_but_never_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PAGE_BYTES", 1)
-    names, rest = page(View((upstream("a", "x", "y"),)))
+    names, rest = page(seen((upstream("a", "x", "y"),)))
     assert names == ["a__x"]
-    assert page(View((upstream("a", "x", "y"),)), rest["nextCursor"])[0] == ["a__y"]
+    assert page(seen((upstream("a", "x", "y"),)), rest["nextCursor"])[0] == ["a__y"]
 
 
 @pytest.mark.parametrize(
@@ -69,14 +76,14 @@ def test_a_cursor_holds_while_the_list_changes(
     later: tuple[str, ...], rest: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PAGE_ENTRIES", 2)
-    cursor = page(View((upstream("a", "p", "q", "r"),)))[1]["nextCursor"]
+    cursor = page(seen((upstream("a", "p", "q", "r"),)))[1]["nextCursor"]
     monkeypatch.setattr(module, "PAGE_ENTRIES", 100)
-    assert page(View((upstream("a", *later),)), cursor)[0] == [f"a__{name}" for name in rest]
+    assert page(seen((upstream("a", *later),)), cursor)[0] == [f"a__{name}" for name in rest]
 
 
 def test_a_cursor_of_another_list_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PAGE_ENTRIES", 1)
-    view = View((upstream("a", "p", "q"),))
+    view = seen((upstream("a", "p", "q"),))
     cursor = page(view)[1]["nextCursor"]
     for method, given in (("prompts/list", cursor), ("tools/list", ""), ("tools/list", cursor[:-1])):
         with pytest.raises(RpcError) as caught:
@@ -95,40 +102,40 @@ def test_a_cursor_of_another_list_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_caching_is_that_of_the_most_careful_part(parts: list[Any], ttl: int, scope: str) -> None:
-    view = View(tuple(upstream(f"s{number}", "t", **part) for number, part in enumerate(parts)))
+    view = seen(tuple(upstream(f"s{number}", "t", **part) for number, part in enumerate(parts)))
     _, rest = page(view)
     assert rest == {"resultType": "complete", "ttlMs": ttl, "cacheScope": scope}
     assert page(view, era=Era.LEGACY)[1] == {}
 
 
 def test_a_server_that_is_not_known_yet_keeps_a_list_from_being_cached_and_counts_as_able() -> None:
-    view = View((upstream("a", "t", ttl=5, tools={}), unknown("b")))
+    view = seen((upstream("a", "t", ttl=5, tools={}), unknown("b")))
     assert page(view)[1]["ttlMs"] == 0
     assert view.capabilities() == FULL
 
 
 def test_capabilities_are_the_union_and_list_changes_are_always_ours() -> None:
-    view = View((upstream("a", tools={}, vendor={}), upstream("b", logging={}, prompts={"listChanged": False})))
+    view = seen((upstream("a", tools={}, vendor={}), upstream("b", logging={}, prompts={"listChanged": False})))
     assert view.capabilities() == {name: FULL[name] for name in ("tools", "prompts", "logging")}
-    assert View(()).capabilities() == {"tools": {"listChanged": True}}
+    assert seen(()).capabilities() == {"tools": {"listChanged": True}}
 
 
 def test_extensions_are_merged() -> None:
-    view = View(
+    view = seen(
         (upstream("a", extensions={"x": {"a": 1}}), upstream("b", extensions={"y": {}}), upstream("c", extensions=7))
     )
     assert {name: bytes(raw) for name, raw in view.extensions("extensions").items()} == {"x": b'{"a": 1}', "y": b"{}"}
 
 
 def test_instructions_are_under_the_name_of_their_server() -> None:
-    assert View((upstream("a", says="A"),)).instructions() == "A"
-    assert View((upstream("a", says="A"), upstream("b"))).instructions() == "# a\nA"
-    assert View((upstream("a", says="A"), upstream("b", says="B"))).instructions() == "# a\nA\n\n# b\nB"
-    assert View((upstream("a"), unknown("b"))).instructions() is None
+    assert seen((upstream("a", says="A"),)).instructions(Profile("all")) == "A"
+    assert seen((upstream("a", says="A"), upstream("b"))).instructions(Profile("all")) == "# a\nA"
+    assert seen((upstream("a", says="A"), upstream("b", says="B"))).instructions(Profile("all")) == "# a\nA\n\n# b\nB"
+    assert seen((upstream("a"), unknown("b"))).instructions(Profile("all")) is None
 
 
 def test_equal_lists_have_equal_digests() -> None:
-    one, same = View((upstream("a", "x"), upstream("b"))), View((upstream("a", "x"),))
-    other = View((upstream("a", "y"),))
+    one, same = seen((upstream("a", "x"), upstream("b"))), seen((upstream("a", "x"),))
+    other = seen((upstream("a", "y"),))
     assert one.digest("tools") == same.digest("tools") != other.digest("tools")
     assert one.digest("prompts") == other.digest("prompts")

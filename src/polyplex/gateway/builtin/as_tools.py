@@ -11,12 +11,11 @@ from polyplex.catalog.signatures import decoded, one_line, signature, summary
 from polyplex.content.tokens import estimate
 from polyplex.downstream.calls import gathered
 from polyplex.downstream.session import Call
-from polyplex.errors import RpcError
+from polyplex.errors import RpcError, SearchUnavailable
 from polyplex.gateway import pipeline
 from polyplex.gateway.builtins import BuiltinTool, Json, ToolFailure, always, builtin_entry, finished, text_result
 from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
-from polyplex.gateway.finding import IndexNotReady
 from polyplex.mux import cursors
 from polyplex.mux.entries import Entry
 from polyplex.protocol.bridge.results import tool_failure
@@ -125,6 +124,7 @@ class AsTools:
     async def _list(
         self, name: str, client: Client, arguments: Json, kinds: Sequence[Kind], line: Callable[[Entry], str]
     ) -> bytes:
+        await self._core.first_lists(client)
         entries = await self._entries(client, arguments, kinds)
         if not entries:
             return text_result("Nothing is there." if "query" not in arguments else "Nothing fits; try other words.")
@@ -155,7 +155,7 @@ class AsTools:
             if query:
                 try:
                     match = await self._core.finder.find(view, query, FOUND, kind=kind, server=server, allowed=allowed)
-                except IndexNotReady as error:
+                except SearchUnavailable as error:
                     raise ToolFailure(str(error)) from None
                 found += match.entries if match.confident else []
             else:

@@ -7,12 +7,11 @@ from msgspec import Raw
 from polyplex.catalog.arguments import Checker, unknown_names
 from polyplex.catalog.signatures import compact, decoded, one_line, signature
 from polyplex.downstream.session import Call
-from polyplex.errors import RemoteProtocolError, RpcError
+from polyplex.errors import RemoteProtocolError, RpcError, SearchUnavailable
 from polyplex.gateway import pipeline
 from polyplex.gateway.builtins import BuiltinTool, Json, ToolFailure, builtin_entry, when_searching
 from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
-from polyplex.gateway.finding import IndexNotReady
 from polyplex.mux.entries import Entry
 from polyplex.protocol.jsonrpc import Fields, decode_fields, decode_params, decode_text, encode_json
 from polyplex.protocol.revisions import MODERN
@@ -78,11 +77,13 @@ class CallTool:
         except RpcError as error:
             if name in view.routes.tools.collisions:
                 raise ToolFailure(f"Nothing was called: {error.message}.") from None
-        same = [entry for entry in view.routes.tools.entries if name in (entry.local, entry.renamed)][:MAX_SAME_NAME]
+        allowed = self._core.allowed(client)
+        same = [entry for entry in view.routes.tools.entries if name in (entry.local, entry.renamed)]
+        same = [entry for entry in same if allowed is None or allowed(entry)][:MAX_SAME_NAME]
         if not same:
             try:
-                same = (await self._core.finder.find(view, name, NEAREST, allowed=self._core.allowed(client))).entries
-            except IndexNotReady:
+                same = (await self._core.finder.find(view, name, NEAREST, allowed=allowed)).entries
+            except SearchUnavailable:
                 same = []
         near = "\n".join(["Did you mean one of these?", *map(compact, same)]) if same else "No name is like it."
         raise ToolFailure(

@@ -8,10 +8,11 @@ import msgspec
 from polyplex.catalog.signatures import compact, one_line
 from polyplex.content.tokens import estimate
 from polyplex.downstream.session import Call
+from polyplex.errors import SearchUnavailable
 from polyplex.gateway.builtins import BuiltinTool, Json, ToolFailure, builtin_entry, text_result, when_searching
 from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
-from polyplex.gateway.finding import IndexNotReady, Match
+from polyplex.gateway.finding import Match
 from polyplex.gateway.instructions import server_list
 from polyplex.mux.entries import Entry
 
@@ -57,6 +58,7 @@ class FindTools:
         """Search, and answer within the budget."""
         query, k = one_line(arguments["query"], 200), int(arguments.get("k", DEFAULT_K))
         server, full = arguments.get("server"), arguments.get("detail") == "full"
+        await self._core.first_lists(client)
         view = self._core.view(client)
         counts = view.tool_counts()
         if server is not None and server not in counts:
@@ -68,7 +70,7 @@ class FindTools:
             match = await self._core.finder.find(
                 view, arguments["query"], k, server=server, allowed=self._core.allowed(client)
             )
-        except IndexNotReady as error:
+        except SearchUnavailable as error:
             raise ToolFailure(str(error)) from None
         if not match.confident or not match.entries:
             return self._nothing(query, match, server_list(counts))

@@ -95,7 +95,7 @@ class TaskCalls:
             return await pipeline.failed(self._core, call, client, upstream, target, reply, fields)
         made = None if mode is Mode.PLAIN else _created(upstream, reply.result, era)
         if made is None:
-            return self._at_once(mode, call, client, upstream, reply.result, fields)
+            return await self._at_once(mode, call, client, upstream, target, reply.result, fields)
         live = self._record(call, client, upstream, made, quiet=mode is Mode.WAIT)
         if outgoing.token is not None:
             self._registry.lives.track(outgoing.identifier, outgoing.token, live)
@@ -103,11 +103,12 @@ class TaskCalls:
             return Reply(result=_given(made, live, era, client.binding.era))
         return await self._wait(call, client, live, target, fields)
 
-    def _at_once(
-        self, mode: Mode, call: Call, client: Client, upstream: Upstream, result: bytes, fields: Fields
+    async def _at_once(
+        self, mode: Mode, call: Call, client: Client, upstream: Upstream, target: Target, result: bytes, fields: Fields
     ) -> Reply:
         """The server answered without a task. A client that asked for one gets a task that is finished."""
         finished = pipeline.finish(call, result, talk.era_of(upstream), upstream.naming)
+        finished = await self._core.results.small(call, client, target, finished)
         if mode is not Mode.GIVE or client.binding.era is Era.MODERN:
             return Reply(result=finished)
         wanted = decode_fields(fields["task"]).get("ttl")
@@ -139,7 +140,8 @@ class TaskCalls:
         result = reply.result
         if bridge.RELATED_MARK in result:
             result = encode_json(bridge.with_related(decode_fields(result), None))
-        return Reply(result=pipeline.finish(call, result, era, live.upstream.naming))
+        finished = pipeline.finish(call, result, era, live.upstream.naming)
+        return Reply(result=await self._core.results.small(call, client, target, finished))
 
     async def _give_up(self, call: Call, client: Client, live: Live) -> None:
         """Nobody waits for the task any more: its server is told, once."""

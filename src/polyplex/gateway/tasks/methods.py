@@ -17,6 +17,7 @@ from polyplex.gateway.tasks.live import Live
 from polyplex.gateway.tasks.modern import ModernTasks
 from polyplex.gateway.tasks.registry import Registry, core_of, iso_now
 from polyplex.mux.rewrite import rewrite_result
+from polyplex.mux.router import Target
 from polyplex.protocol.bridge import questions, results
 from polyplex.protocol.bridge import tasks as bridge
 from polyplex.protocol.jsonrpc import INVALID_PARAMS, Fields, decode_fields, encode_json, mend_error
@@ -69,6 +70,7 @@ class TaskMethods:
         if reply.result is None:
             raise talk.rpc_error(reply, live.upstream, client, "tools/call")
         result = pipeline.finish(call, reply.result, era, live.upstream.naming, of="tools/call")
+        result = await self._core.results.small(call, client, _task_of(live), result, of="tools/call")
         return encode_json(bridge.with_related(decode_fields(result), live.public))
 
     async def update(self, call: Call, client: Client) -> bytes:
@@ -169,8 +171,17 @@ class TaskMethods:
         if live is None:
             raise bridge.not_found()
         if talk.era_of(live.upstream) is Era.LEGACY:
-            return await self._legacy.detailed(call, client, live)
-        return self.public_task(await self._modern.get(call, client, live), live)
+            task = await self._legacy.detailed(call, client, live)
+        else:
+            task = self.public_task(await self._modern.get(call, client, live), live)
+        if "result" in task:
+            result = bytes(task["result"])
+            task["result"] = Raw(await self._core.results.small(call, client, _task_of(live), result, of="tools/call"))
+        return task
+
+    def is_large(self, task: Fields) -> bool:
+        """True for a task with a result that may have to be bounded before a client gets it."""
+        return "result" in task and memoryview(task["result"]).nbytes > self._core.results.least
 
     def public_task(self, task: Fields, live: Live) -> Fields:
         """A modern server's task under its public id, with public URIs in its result and an error that is one."""
@@ -188,6 +199,11 @@ def _checked(call: Call) -> Fields:
     if call.session.era is Era.MODERN:
         bridge.require_extension(fields)
     return fields
+
+
+def _task_of(live: Live) -> Target:
+    """Where a task's result comes from; which tool made it is not known any more."""
+    return Target(live.upstream.config.name, "task", None)
 
 
 def _already_over(subject: Subject) -> RpcError:

@@ -162,6 +162,9 @@ class Watch:
 
     def _pass(self, live: Live, task: Fields) -> None:
         self._watching.registry.note(live, task)
+        if self._watching.methods.is_large(task):
+            self._report_soon(Subject(live.public, live, None))
+            return
         self._send(_notice(self._watching.methods.public_task(task, live)))
 
     def _missed(self, live: Live) -> None:
