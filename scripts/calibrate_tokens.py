@@ -56,7 +56,11 @@ def main() -> None:
     pull = np.where(ours, 3.0, 0.5) / counts
     bounds = np.array([BOUNDS.get(pattern, (0.0, 2.6)) for pattern in patterns])
     weights = bounded_fit((features * pull[:, None])[trained], (counts * pull)[trained], *bounds.T)
-    print("{\n" + "".join(f"    {pattern!r}: {weight:.3f},\n" for pattern, weight in zip(patterns, weights, strict=True)) + "}")
+    print(
+        "{\n"
+        + "".join(f"    {pattern!r}: {weight:.3f},\n" for pattern, weight in zip(patterns, weights, strict=True))
+        + "}"
+    )
     ratios = features @ weights / counts
     for name, ratio in zip(texts, ratios, strict=True):
         if name in KINDS:

@@ -2,6 +2,7 @@
 
 from typing import Final, Literal, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from polyplex.content import kinds, records
@@ -20,10 +21,10 @@ _LINED: Final = {kinds.LOG, kinds.CODE, kinds.XML, kinds.HTML, kinds.SVG}
 class Cut(Struct, frozen=True, kw_only=True):
     """What is shown of a text: `kept`, which is `text[:end] + closing`, then a notice, then `tail`, if there is one.
 
-    Offsets count characters, the `_bytes` ones their UTF-8. `resume` is where to read on: `end`, or the beginning of the
-    next record. `tail` is `text[tail_start:]`. `records_shown` (headers not counted) is None where the text has no records,
-    `records_total` also where it is too long to be counted; `key` holds the array of a JSON object. `closing` was added so
-    that JSON is valid and a Markdown fence ends.
+    Offsets count characters, the `_bytes` ones their UTF-8. `resume` is where to read on: `end`, or the beginning of
+    the next record. `tail` is `text[tail_start:]`. `records_shown` (headers not counted) is None where the text has no
+    records, `records_total` also where it is too long to be counted; `key` holds the array of a JSON object. `closing`
+    was added so that JSON is valid and a Markdown fence ends.
     """
 
     kept: str
@@ -166,19 +167,20 @@ def _with_tail(made: Cut, text: str, budget: int) -> Cut:
         start = start_border(text, start + max(1, (len(text) - start) // 10))
     if start >= len(text):
         return made
-    return _replaced(made, text[start:], start)
-
-
-def _replaced(made: Cut, tail: str, start: int) -> Cut:
-    fields = {name: getattr(made, name) for name in made.__struct_fields__}
-    return Cut(**fields | {"tail": tail, "tail_start": start})
+    return msgspec.structs.replace(made, tail=text[start:], tail_start=start)
 
 
 def _whole(text: str, kind: str) -> Cut:
     size = len(text) if text.isascii() else _bytes(text, 0, len(text))
     return Cut(
-        kept=text, kind=_named(kind), end=len(text), end_bytes=size, resume=len(text), resume_bytes=size,
-        total=len(text), total_bytes=size,
+        kept=text,
+        kind=_named(kind),
+        end=len(text),
+        end_bytes=size,
+        resume=len(text),
+        resume_bytes=size,
+        total=len(text),
+        total_bytes=size,
     )
 
 

@@ -21,9 +21,7 @@ def cut_notice(cut: Cut, uri: str | None) -> str:
         return ""
     onward = "; the rest was not kept" if uri is None else f"; read on with {read_call(uri, offset=cut.resume_bytes)}"
     if cut.tail_start is not None:
-        return (
-            f"[cut: characters {cut.end:,} to {cut.tail_start:,} of {cut.total:,} are left out here{onward}]"
-        )
+        return f"[cut: characters {cut.end:,} to {cut.tail_start:,} of {cut.total:,} are left out here{onward}]"
     return f"[cut: {shown(cut)}{onward}]"
 
 
@@ -54,7 +52,7 @@ def moved_notice(what: str, size: int, media_type: str, sha256: str, uri: str) -
     """The first line for a content that was moved out whole; its preview follows."""
     return (
         f"[{what} of {size:,} bytes ({media_type}, sha256 {sha256[:16]}…) is kept at {uri}. Read it with "
-        f'{read_call(uri)} and one of offset/limit, lines, json_path, grep, page; or resources/read.]'
+        f"{read_call(uri)} and one of offset/limit, lines, json_path, grep, page; or resources/read.]"
     )
 
 

@@ -78,7 +78,7 @@ _ALL_PATTERNS: Final = _ASCII_PATTERNS + [(pattern.encode(), weight) for pattern
 
 
 def estimate(data: str | bytes | bytearray | memoryview) -> int:
-    """About how many tokens (o200k_base) a model sees in a text or its UTF-8. Never fails, takes about 0.1 ms at most."""
+    """About how many tokens (o200k_base) a text or its UTF-8 is. Never fails, takes about 0.1 ms for 64 KB."""
     if isinstance(data, memoryview):
         data = data.cast("B") if data.contiguous else data.tobytes()
     size = len(data)
@@ -157,7 +157,7 @@ class BytePairTokenizer:
 class EstimatingTokenizer:
     """Stands in where the extra is not installed, and says so by its name."""
 
-    name: Final = "estimate"
+    name = "estimate"
 
     def count(self, text: str) -> int:
         """About how many tokens a text is."""
