@@ -41,6 +41,8 @@ def preview(
     `records_total`: the number of its records (or lines) where it was counted as it came in. Never fails.
     """
     head = data[:HEAD_BYTES]
+    if not head:
+        return "Empty"
     kind = kinds.sniff(head, media_type)
     whole = len(head) >= total_bytes
     split = records.record_kind(kind)

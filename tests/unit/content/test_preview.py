@@ -89,7 +89,7 @@ def test_a_small_text_is_shown_once() -> None:
             "SQLite database, 9 pages of 4,096 bytes: barges",
         ),
         (b"\0\1\2" + b"secret words here" + bytes(9), "Binary, 29 bytes, begins with 00 01 02 73"),
-        (b"", "Text, 0 lines, 0 bytes"),
+        (b"", "Empty"),
     ],
 )
 def test_headers_of_other_kinds_are_read(data: bytes, said: str) -> None:

@@ -95,6 +95,9 @@ def test_without_the_extra_it_is_an_estimate_and_says_so(monkeypatch: pytest.Mon
 
 
 def test_the_tokenizer_is_not_loaded_before_it_is_used() -> None:
-    code = "import sys, polyplex.content.tokens as t; t.estimate('a b'); t.tokenizer_installed(); print('quicktok' in sys.modules, 'numpy' in sys.modules)"
+    code = (
+        "import sys, polyplex.content.tokens as t; t.estimate('a b'); t.tokenizer_installed();"
+        "print('quicktok' in sys.modules, 'numpy' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
