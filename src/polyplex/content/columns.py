@@ -122,10 +122,11 @@ def _cells(row: bytes, delimiter: str) -> list[str]:
     if '"' not in text:
         return text.split(delimiter)
     try:
-        cells: list[str] = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+        for cells in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+            return cells
     except csv.Error:
-        return text.split(delimiter)
-    return cells
+        pass  # a cell that is too long, or a lone carriage return
+    return text.split(delimiter)
 
 
 def _typed(cell: str) -> tuple[str, Any]:

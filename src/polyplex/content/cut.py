@@ -14,7 +14,7 @@ from polyplex.content.tokens import estimate
 CutKind = Literal["json", "jsonl", "csv", "tsv", "lines", "markdown", "text"]
 _TRIES: Final = 8
 _TAIL_PART: Final = 0.3
-_MOST_COUNTED: Final = 8 * 1024 * 1024
+_MOST_COUNTED: Final = 2 * 1024 * 1024
 _LINED: Final = {kinds.LOG, kinds.CODE, kinds.XML, kinds.HTML, kinds.SVG}
 
 
