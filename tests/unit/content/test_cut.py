@@ -27,7 +27,7 @@ def test_what_is_kept_is_in_the_budget_as_a_real_tokenizer_counts(name: str) -> 
     text = KINDS[name]()
     text *= 20_000 // len(text) + 1
     made = cut(text, 1000)
-    assert 500 < tokenizer().count(made.kept) < 1250 or name in ("rules", "Markdown")
+    assert 500 < tokenizer().count(made.kept) < 1400 or name in ("rules", "Markdown")
 
 
 def test_an_array_is_cut_between_its_elements() -> None:

@@ -8,8 +8,8 @@ from polyplex.content import tokens
 from polyplex.content.tokens import EstimatingTokenizer, TokenizerMissing, best_tokenizer, estimate, tokenizer
 from tests.unit.content.texts import KINDS
 
-# What repeats one mark is said to be dearer than it is; nothing else is off by as much.
-ROUGH = {"rules": 0.4}
+# Texts in capitals are harder to tell, and what repeats one mark.
+ROUGH = {"rules": 0.4, "base32": 0.3, "prose in capitals": 0.3, "capital digests": 0.25}
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
@@ -38,7 +38,7 @@ def test_a_few_words_are_never_far_off(name: str) -> None:
 
 
 def test_text_and_its_bytes_cost_the_same() -> None:
-    text = KINDS["mixed"]()[:1500]
+    text = KINDS["mixed"]()[:400]
     assert estimate(text) == estimate(text.encode()) == estimate(bytearray(text.encode()))
     assert estimate(memoryview(text.encode())) == estimate(text)
     assert estimate(memoryview(text.encode())[::2]) > 0

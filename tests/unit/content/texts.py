@@ -164,6 +164,8 @@ KINDS: dict[str, Callable[[], str]] = {
     "hexadecimal": lambda: _bytes(6000).hex(),
     "capital hexadecimal": lambda: _bytes(5000).hex(" ").upper(),
     "capital digests": lambda: _bytes(4000).hex().upper(),
+    "prose in capitals": lambda: (PROSE * 3).upper(),
+    "base32": lambda: base64.b32encode(_bytes(4000)).decode(),
     "names in capitals": lambda: "\n".join(
         f"LOCK_{n}_{town.upper().replace(' ', '_')}" for n in range(60) for town in ("Marsh End", "Fenwick")
     ),
