@@ -3,7 +3,7 @@
 from typing import Final, Literal, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from polyplex.content import kinds, records
 from polyplex.content.borders import Style, end_border, fence_closing, start_border
@@ -15,6 +15,8 @@ CutKind = Literal["json", "jsonl", "csv", "tsv", "lines", "markdown", "text"]
 _TRIES: Final = 8
 _TAIL_PART: Final = 0.3
 _MOST_COUNTED: Final = 2 * 1024 * 1024
+_decode_list: Final = msgspec.json.Decoder(list[Raw]).decode
+_decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _LINED: Final = {kinds.LOG, kinds.CODE, kinds.XML, kinds.HTML, kinds.SVG}
 
 
@@ -111,8 +113,22 @@ def count_records(text: str, kind: CutKind, key: str | None = None) -> int | Non
         return None
     if kind == "lines":
         return text.count("\n") + (not text.endswith("\n"))
-    found = records.split(_encoded(text), kind)
-    return len(found.spans) if found.key == key else None
+    if kind == "json":
+        return _count_elements(text, key)
+    return len(records.split(_encoded(text), kind).spans)
+
+
+def _count_elements(text: str, key: str | None) -> int | None:
+    """The elements of an array that a reader of pages would find as well: the first one that is not empty."""
+    try:
+        if key is None:
+            return len(_decode_list(text))
+        for name, member in _decode_members(text).items():
+            if bytes(memoryview(member)[:1]) == b"[" and (elements := _decode_list(member)):
+                return len(elements) if name == key else None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        pass  # it is no JSON further on
+    return None
 
 
 def _beginning(text: str, budget: int, kind: str) -> tuple[_Border, str]:
