@@ -65,7 +65,7 @@ THAI = """น้ำขึ้นวันละสองครั้ง และ
 """
 GERMAN = """Zweimal am Tag kommt die Flut, und mit ihr kommen die Lastkähne, die den Kies flussaufwärts
 bringen. Niemand im
-Dorf weiß noch, wann die erste Anlegestelle gebaut wurde, doch die Steine an ihrem Fuß sind älter als
+Dorf weiß noch, wann die erste Anlegestelle gebaut wurde, doch die Steine an ihrem Fuß sind so alt wie
 die Kirche. Im
 Winter, wenn Nebel über dem Wasser liegt, läuten die Schiffer eine kleine Glocke. Die
 Datenbankverbindung schlug fehl.
