@@ -164,8 +164,6 @@ KINDS: dict[str, Callable[[], str]] = {
     "hexadecimal": lambda: _bytes(6000).hex(),
     "capital hexadecimal": lambda: _bytes(5000).hex(" ").upper(),
     "capital digests": lambda: _bytes(4000).hex().upper(),
-    "prose in capitals": lambda: (PROSE * 3).upper(),
-    "base32": lambda: base64.b32encode(_bytes(4000)).decode(),
     "names in capitals": lambda: "\n".join(
         f"LOCK_{n}_{town.upper().replace(' ', '_')}" for n in range(60) for town in ("Marsh End", "Fenwick")
     ),
@@ -199,4 +197,6 @@ KINDS: dict[str, Callable[[], str]] = {
     "only emoji": lambda: "".join(chr(0x1F300 + byte) for byte in _bytes(900)),
     "mixed": lambda: (PROSE + CHINESE + json.dumps(_rows(9)) + RUSSIAN + EMOJI) * 2,
     "escaped JSON": lambda: json.dumps([{"text": CHINESE[:80], "number": n} for n in range(9)]),
+    "prose in capitals": lambda: (PROSE * 3).upper(),
+    "base32": lambda: base64.b32encode(_bytes(4000)).decode(),
 }
