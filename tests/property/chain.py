@@ -48,7 +48,7 @@ def memory_gateway(entries: Json, **parked: Any) -> Gateway:
     """A gateway that touches no file, and whose states expire by the loop's time."""
     folder = tempfile.gettempdir()
     options: Json = {"naming": "bare", "parked": {"keys": ["k" * 32]} | parked, "state": f"sqlite:{folder}/state.db"}
-    gateway = Gateway(load_config_dict({"mcpServers": entries, "polyplex": options}))
+    gateway = Gateway(load_config_dict({"mcpServers": entries, "polyplex": {"results": {"mode": "raw"}} | options}))
     gateway.core.pool._manifests = cast("Manifests", NothingRemembered())
     gateway.core.parking.states._clock = asyncio.get_running_loop().time
     return gateway

@@ -23,6 +23,7 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from scripts.peers import store_peers
+from tests.stores.gcs_front import in_front_of
 
 START_SECONDS = 60.0
 BUCKET = "payloads"
@@ -55,7 +56,13 @@ def seaweed(folder: Path) -> Generator[Server]:
     flags = [f"-{name}={port}" for name, port in zip(names, ports, strict=False)]
     command = [store_peers(install=False)["weed"], "server", f"-dir={folder}", "-ip=127.0.0.1", *flags]
     command += ["-s3", f"-s3.port={ports[6]}", f"-s3.port.grpc={ports[7]}", f"-s3.config={config}"]
-    command += ["-master.volumeSizeLimitMB=64", "-volume.max=40", "-s3.iam=false"]
+    command += [
+        "-master.volumeSizeLimitMB=64",
+        "-volume.max=40",
+        "-s3.iam=false",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+    ]
     endpoint = f"http://127.0.0.1:{ports[6]}"
     options = {"endpoint": endpoint, "access_key_id": key, "secret_access_key": secret, "region": "us-east-1"}
     with _running(command, folder):
@@ -77,8 +84,8 @@ def moto(folder: Path) -> Generator[Server]:
 
 @contextmanager
 def fake_gcs(folder: Path) -> Generator[Server]:
-    """fake-gcs-server, and a service account of our own making."""
-    (port,) = free_ports(1)
+    """fake-gcs-server, with `gcs_front` before it, and a service account of our own making."""
+    port, behind = free_ports(2)
     endpoint = f"http://127.0.0.1:{port}"
     (folder / "objects" / BUCKET).mkdir(parents=True)
     private = rsa.generate_private_key(65537, 2048).private_bytes(
@@ -88,7 +95,6 @@ def fake_gcs(folder: Path) -> Generator[Server]:
         "private_key": private.decode(),
         "private_key_id": "1",
         "client_email": "test@example.com",
-        "disable_oauth": True,
         "gcs_base_url": endpoint,
     }
     program = store_peers(install=False)["fake-gcs-server"]
@@ -100,10 +106,10 @@ def fake_gcs(folder: Path) -> Generator[Server]:
         "-public-host",
         f"127.0.0.1:{port}",
     ]
-    command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), *flags]
-    with _running(command, folder):
+    command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", str(behind), *flags]
+    with _running(command, folder), in_front_of(behind, port):
         _until(lambda: _request("GET", f"{endpoint}/storage/v1/b/{BUCKET}") == 200, "fake-gcs-server")
-        options = {"service_account_key": json.dumps(account), "base_url": endpoint}
+        options = {"service_account_key": json.dumps(account), "base_url": endpoint, "bearer_token": "any"}
         yield Server("fake-gcs", f"gs://{BUCKET}/below", options, endpoint)
 
 

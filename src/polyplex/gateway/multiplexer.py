@@ -16,10 +16,10 @@ from polyplex.content.tokens import estimate
 from polyplex.downstream.session import Call, Session
 from polyplex.errors import ExportError, RpcError
 from polyplex.gateway.app import Gateway
-from polyplex.gateway.results.limits import META_RESULTS
 from polyplex.gateway.client import Client
 from polyplex.gateway.finding import MEMBER_OF
 from polyplex.gateway.profile import Profile
+from polyplex.gateway.results.limits import META_RESULTS
 from polyplex.protocol import jsonrpc
 from polyplex.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, Message, encode_json
 from polyplex.protocol.revisions import LATEST_LEGACY, Era

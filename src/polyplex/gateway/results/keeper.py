@@ -17,7 +17,9 @@ from polyplex.store.writer import PayloadWriter
 
 META_PAYLOAD: Final = "polyplex/payload"
 HEAD_BYTES: Final = 64 * 1024
-PREVIEWED_BYTES: Final = 16 * 1024
+PREVIEWED_BYTES: Final = 4 * 1024
+MOST_PREVIEWED_BYTES: Final = 16 * 1024
+ENOUGH_RECORDS: Final = 20
 TAIL_BYTES: Final = 8 * 1024
 JSON: Final = "application/json"
 
@@ -44,7 +46,19 @@ class Keeper:
 
     def __init__(self, options: PayloadOptions, store: PayloadStore) -> None:
         self._options = options
-        self.store = store
+        self._store = store
+        self._used = False
+
+    @property
+    def store(self) -> PayloadStore:
+        """Where they are kept."""
+        self._used = True
+        return self._store
+
+    async def close(self) -> None:
+        """Wait for what is being written."""
+        if self._used:
+            await self._store.close()
 
     async def keep(self, owner: str, data: bytes, origin: str, declared: str | None, tokens: int) -> Part:
         """Make a payload of what is in memory, with a preview of so many tokens. Raises `PayloadError`."""
@@ -109,4 +123,7 @@ def shape_of(head: bytes, tail: bytes, media_type: str, size: int, tokens: int, 
     """The preview of a content; empty for no tokens."""
     if not tokens:
         return ""
-    return preview(head[:PREVIEWED_BYTES], media_type, size, tail=tail, max_tokens=tokens, records_total=records)
+    first = head[:PREVIEWED_BYTES]
+    if max(first.count(b"\n"), first.count(b"{")) < ENOUGH_RECORDS:  # they are long: a few more make the better preview
+        first = head[:MOST_PREVIEWED_BYTES]
+    return preview(first, media_type, size, tail=tail[-PREVIEWED_BYTES:], max_tokens=tokens, records_total=records)

@@ -56,10 +56,10 @@ def read_query(arguments: Mapping[str, Any]) -> Query:
     if unknown:
         raise PayloadQueryError(f"unknown argument {unknown[0][:60]!r}; there are {', '.join(sorted(NAMES))}")
     given = {name: value for name, value in arguments.items() if name != "uri" and value is not None}
-    ways = [way for way in WAYS if way in given]
+    ways: list[Way] = [way for way in WAYS if way in given]
     if len(ways) > 1:
         raise PayloadQueryError(f"give only one of {', '.join(ways)}")
-    way: Way = next(iter(ways), "text")
+    way = ways[0] if ways else "text"
     first, last = 1, None
     if way == "lines":
         first, last = _line_range(given["lines"])

@@ -43,8 +43,18 @@ class Order(Struct, frozen=True):
 class Item(Struct, frozen=True):
     """A member of the list of contents; `ours` stands for what is stored."""
 
-    raw: bytes
+    fields: Fields
     ours: bool = False
+
+    @property
+    def raw(self) -> bytes:
+        """The member as JSON; a copy of all of it."""
+        return encode_json(self.fields)
+
+    @property
+    def size(self) -> int:
+        """Its bytes, about."""
+        return sum(memoryview(value).nbytes + len(key) + 4 for key, value in self.fields.items())
 
 
 class Reshaper:
@@ -61,12 +71,11 @@ class Reshaper:
     async def run(self, result: bytes) -> bytes:
         """The result within its limits; the same bytes where it is already. Raises `PayloadError`."""
         fields = decode_fields(result)
-        before = fields.get(self._member)
-        items = await self._contents(before)
-        changed = False
+        items = await self._contents(fields.get(self._member))
+        changed = items is not None and any(item.ours for item in items)
         if items is not None:
             fitted = await self._fit(await self._few(await self._store_large(items)))
-            changed = fitted != items
+            changed = changed or fitted != items
         else:
             fitted = []
         if self._order.method == "tools/call":
@@ -90,9 +99,9 @@ class Reshaper:
     async def _store_large(self, items: list[Item]) -> list[Item]:
         out: list[Item] = []
         for item in items:
-            body = None if item.ours else shapes.body_of(self._member, item.raw)
+            body = None if item.ours else shapes.body_of(self._member, item.fields)
             part = None if body is None else await self._large(body)
-            out += [item] if part is None else await self._described(part, item.raw, body)
+            out += [item] if part is None else await self._described(part, item.fields, body)
         return out
 
     async def _large(self, body: Body) -> Part | None:
@@ -108,7 +117,7 @@ class Reshaper:
         return await self._keeper.keep(self._order.owner, data, self._order.origin, declared, tokens)
 
     async def _described(
-        self, part: Part, like: bytes | None, body: Body | None = None, *, what: str = ""
+        self, part: Part, like: Fields | None, body: Body | None = None, *, what: str = ""
     ) -> list[Item]:
         """What stands for a stored content: its shape, a summary where one is wanted, and a link."""
         payload, tokens = part.payload, self._limits.tokens
@@ -121,12 +130,12 @@ class Reshaper:
         text = words.stored(self._keeper.uri_of(payload), payload, shape, what)
         return self._noted(text, part, like, None if body is None else body.uri)
 
-    def _noted(self, text: str, part: Part, like: bytes | None, uri: str | None = None, **more: Any) -> list[Item]:
+    def _noted(self, text: str, part: Part, like: Fields | None, uri: str | None = None, **more: Any) -> list[Item]:
         """A text of ours and the link beside it, as far as the client's revision has them."""
         links = self._order.links and self._member == "content"
         meta = {META_PAYLOAD: self._keeper.describe(part.payload, **more)} if self._order.metas and not links else None
-        items = [Item(shapes.note(self._member, like, text, meta), True)]
-        return [*items, Item(self._link(part, uri, **more), True)] if links else items
+        items = [Item(decode_fields(shapes.note(self._member, like, text, meta)), True)]
+        return [*items, Item(decode_fields(self._link(part, uri, **more)), True)] if links else items
 
     def _link(self, part: Part, uri: str | None, **more: Any) -> bytes:
         payload = part.payload
@@ -145,11 +154,12 @@ class Reshaper:
     # -- what is many
     async def _few(self, items: list[Item]) -> list[Item]:
         """Items that are small each, and too much together: the first ones stay, the list is stored."""
-        if len(items) < 2 or sum(len(item.raw) for item in items) <= self._limits.inline:
+        if len(items) < 2 or sum(item.size for item in items) <= self._limits.inline:
             return items
         size, tokens, fitting = self._limits.inline // 2, self._limits.tokens - NOTICE_TOKENS, 0
         for item in items:
-            size, tokens = size - len(item.raw), tokens - estimate(item.raw)
+            size -= item.size
+            tokens -= estimate(item.raw) if size >= 0 else 0
             if size < 0 or tokens < 0:
                 break
             fitting += 1
@@ -167,7 +177,7 @@ class Reshaper:
     # -- what is long
     async def _fit(self, items: list[Item]) -> list[Item]:
         """Within the tokens: the longest are cut, or moved out where they cannot be."""
-        if sum(len(item.raw) for item in items) <= self._limits.tokens or self._tokens(items) <= self._limits.tokens:
+        if sum(item.size for item in items) <= self._limits.tokens or self._tokens(items) <= self._limits.tokens:
             return items
         ours = [item.ours for item in items]
         weights = [budget.weigh(item.raw) for item in items]
@@ -184,14 +194,14 @@ class Reshaper:
         """One item with its share."""
         if item.ours or share.action == "keep":
             return [item]
-        body = shapes.body_of(self._member, item.raw)
+        body = shapes.body_of(self._member, item.fields)
         if body is None:
-            return await self._described(await self._put(item.raw, JSON, share.max_tokens), item.raw)
+            return await self._described(await self._put(item.raw, JSON, share.max_tokens), item.fields)
         if share.action == "cut" and body.is_text:
             return await self._cut(item, body, share.max_tokens)
         data, decoded = shapes.data_in(body)
         part = await self._put(data, body.media_type if decoded else "text/plain", share.max_tokens)
-        return await self._described(part, item.raw, body)
+        return await self._described(part, item.fields, body)
 
     async def _cut(self, item: Item, body: Body, max_tokens: int) -> list[Item]:
         """The beginning of a text (and its end, where that helps), and how to read on."""
@@ -209,12 +219,12 @@ class Reshaper:
             notice = f"{notice}\n{words.summarised(*summary)}"
         more = {"shown": notices.shown_fields(found, None)}
         if found.kind == "json" and payload.media_type == JSON:  # what is JSON stays JSON
-            kept = Item(shapes.with_text(item.raw, body, found.kept), True)
-            return [kept, *self._noted(notice, part, item.raw, body.uri, **more)]
+            kept = Item(decode_fields(shapes.with_text(item.fields, body, found.kept)), True)
+            return [kept, *self._noted(notice, part, item.fields, body.uri, **more)]
         shown = "\n".join(filter(None, (found.kept, notice, found.tail)))
-        kept = Item(shapes.with_text(item.raw, body, shown), True)
+        kept = Item(decode_fields(shapes.with_text(item.fields, body, shown)), True)
         linked = self._order.links and self._member == "content"
-        return [kept, Item(self._link(part, body.uri, **more), True)] if linked else [kept]
+        return [kept, Item(decode_fields(self._link(part, body.uri, **more)), True)] if linked else [kept]
 
     # -- the rest of the result
     async def _structured(self, fields: Fields, items: list[Item]) -> list[Item] | None:

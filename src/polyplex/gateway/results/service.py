@@ -78,7 +78,7 @@ class Results:
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
-        await self.keeper.store.close()
+        await self.keeper.close()
 
     async def _sweep(self) -> None:
         await asyncio.sleep(FIRST_SWEEP_SECONDS)
@@ -124,7 +124,8 @@ class Results:
         server = upstream.config.name
         try:
             if limits is None or stream.length <= GATHERED_BYTES:
-                return Reply(result=_whole(await stream.read()))
+                body = await stream.read()
+                return Reply(result=_whole(body) if limits is None else _bare(body))
             intake = Intake(stream, self.keeper, client.binding.caller, _origin(call, target), limits)
             return ApartReply(await intake.run(upstream.config.options.timeout_seconds))
         except (RemoteProtocolError, HttpFailure, TimeoutError) as error:
@@ -159,7 +160,7 @@ class Results:
         except PayloadError as error:
             log.warning("a result of %r stays whole, as it could not be stored: %s", target.server, error)
         except RemoteProtocolError as error:
-            log.warning("a result of %r stays whole, as it cannot be read: %s", target.server, error)
+            raise UpstreamLost(target.server, f"its answer cannot be read: {error}") from None
         return result
 
     async def small(self, call: Call, client: Client, target: Target, result: bytes, of: str | None = None) -> bytes:
@@ -192,6 +193,15 @@ def _whole(body: bytes) -> bytes:
     """The result at the beginning of the rest of an envelope. Raises `RemoteProtocolError` for what is none."""
     result = jsonrpc.decode(_ENVELOPE + body).result
     return bytes(result)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def _bare(body: bytes) -> bytes:
+    """As `_whole`, for what is decoded later on."""
+    jsonrpc.check_text(body)
+    body = body.rstrip()
+    if body[-1:] != b"}":
+        raise RemoteProtocolError("not JSON: it ends too early")
+    return body[:-1]
 
 
 def _not_kept(call: Call, server: str, error: PayloadError) -> bytes:

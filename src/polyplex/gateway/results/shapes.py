@@ -13,7 +13,7 @@ from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json, mend_s
 MEMBERS: Final = {"tools/call": "content", "prompts/get": "messages", "resources/read": "contents"}
 _LONGEST_NAME: Final = 80
 _UNFIT: Final = re.compile(r"[^\w.-]+")
-_decode_list = msgspec.json.Decoder(list[Raw]).decode
+_decode_list = msgspec.json.Decoder(list[Fields]).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
@@ -36,13 +36,13 @@ class Body(NamedTuple):
         return memoryview(self.raw).nbytes - 2
 
 
-def items_of(raw: Raw | None) -> list[bytes] | None:
-    """The members of a list; None for anything else."""
+def items_of(raw: Raw | None) -> list[Fields] | None:
+    """The members of a list of objects; None for anything else."""
     if raw is None:
         return None
     try:
-        return [bytes(item) for item in _decode_list(raw)]
-    except msgspec.DecodeError:
+        return _decode_list(raw)
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 
@@ -51,10 +51,9 @@ def list_of(items: list[bytes]) -> Raw:
     return Raw(b"[" + b",".join(items) + b"]")
 
 
-def body_of(member: str, item: bytes) -> Body | None:
+def body_of(member: str, fields: Fields) -> Body | None:
     """The content of an item of a list; None where it has none that could be large."""
     try:
-        fields = decode_fields(item)
         if member == "contents":
             return _of_contents(fields, ())
         if member == "content":
@@ -116,9 +115,9 @@ def data_in(body: Body) -> tuple[bytes, bool]:
         return text.encode(), False
 
 
-def with_text(item: bytes, body: Body, text: str) -> bytes:
+def with_text(item: Fields, body: Body, text: str) -> bytes:
     """The item with another text in the same place."""
-    return _replaced(decode_fields(item), body.path, body.key, text)
+    return _replaced(item, body.path, body.key, text)
 
 
 def _replaced(fields: Fields, path: tuple[str, ...], key: str, text: str) -> bytes:
@@ -128,9 +127,9 @@ def _replaced(fields: Fields, path: tuple[str, ...], key: str, text: str) -> byt
     return encode_json(fields | {path[0]: Raw(inner)})
 
 
-def note(member: str, like: bytes | None, text: str, meta: dict[str, Any] | None) -> bytes:
+def note(member: str, like: Fields | None, text: str, meta: dict[str, Any] | None) -> bytes:
     """An item that is a text of ours, in the place of the item `like`; `meta` where the client's revision has it."""
-    fields = {} if like is None else decode_fields(like)
+    fields: Fields = like or {}
     extra: dict[str, Any] = {} if meta is None else {"_meta": meta}
     if member == "contents":
         named = {"uri": fields["uri"]} if "uri" in fields else {"uri": "polyplex://notice"}

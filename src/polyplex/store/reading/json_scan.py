@@ -116,10 +116,9 @@ class JsonScanner:
             byte = self.byte(at)
             if byte == QUOTE:
                 return at + 1
-            # A backslash at the end of the block: look at it together with what follows.
-            if byte < 0 or at + 1 >= self._window.size or at == self._window.base:
+            if byte < 0:
                 raise self.wrong(self._window.size)
-            self._window.load(at)
+            at += 2  # a backslash at the end of the block, and what it escapes
 
     def leave(self, at: int) -> int:
         """The end of the object or array in which this is."""

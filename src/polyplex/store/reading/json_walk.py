@@ -88,7 +88,7 @@ class Walker:
         length = self._length(at, close) if any(self._segments[state].needs_length for state in states) else 0
         index, lowest = 0, self._lowest(states, length)
         while scan.byte(at) != close or index:
-            if close >= 0 and lowest - index >= _AT_ONCE:
+            if close >= 0 and lowest > index:
                 at, left = scan.skip_items(at, lowest - index)
                 index = lowest - left
             at = yield from self._child(at, states, path, index, length)

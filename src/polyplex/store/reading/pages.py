@@ -108,9 +108,8 @@ def _spans(window: Window, index: RecordIndex, first: int, count: int) -> list[S
     number, start = index.mark(first)
     again = splitter(index.kind)
     prefix, extra = _prefix(window, index)
-    again.feed(prefix)
+    found = again.feed(prefix)
     shift = start - len(prefix)
-    found: list[Span] = []
     offset, skip = start, first - number + extra
     while len(found) < skip + count:
         block = window.load(offset)
