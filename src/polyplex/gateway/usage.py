@@ -1,7 +1,7 @@
 """Counts what tool results cost, in memory, and brings the counts to the state database every few seconds.
 
-The straight line calls `core.usage.add(...)` once for each result of `tools/call` on its way to the client, after
-offloading and cutting; that is one look-up and a few additions. `polyplex cost` reads what was kept.
+The straight line has each result of a tool counted on its way to the client, after offloading and cutting; that is one
+look-up and a few additions. `polyplex cost` reads what was kept.
 """
 
 import asyncio
@@ -10,12 +10,25 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
+from polyplex.downstream.session import Call
+from polyplex.gateway.builtins import BuiltinTool
+from polyplex.gateway.results.service import ApartReply
+from polyplex.mux.router import Target
 from polyplex.store.usage import Counts, UsageStore
+from polyplex.transports.exchange import Reply
 
 log = logging.getLogger("polyplex.gateway")
 FLUSH_SECONDS: Final = 5.0
 MAX_WAITING: Final = 10_000
 BYTES_PER_TOKEN: Final = 4
+CALL_TOOL: Final = "call_tool"
+
+
+def came(reply: Reply, result: bytes) -> int:
+    """How many bytes a server sent for a result, those included that were stored on their way in."""
+    if isinstance(reply, ApartReply):
+        return len(result) + sum(part.payload.size for part in reply.parts.values())
+    return len(result)
 
 
 class Usage:
@@ -43,6 +56,24 @@ class Usage:
         counts.bytes += bytes_in
         counts.tokens += bytes_in // BYTES_PER_TOKEN if tokens_out is None else tokens_out
         counts.offloaded += offloaded
+
+    def counted(self, call: Call, target: Target, reply: Reply, bytes_in: int | None = None) -> Reply:
+        """The reply; the result of a tool is counted, an error is not.
+
+        `bytes_in` is what its server sent; without it, all of that reaches the client.
+        """
+        stream, result = reply.stream, reply.result
+        if call.method == "tools/call" and (stream is not None or result is not None):
+            size = len(result) if result is not None else 0 if stream is None else stream.length
+            came_in = size if bytes_in is None else bytes_in
+            self.add(target.server, target.local, came_in, size // BYTES_PER_TOKEN, max(0, came_in - size))
+        return reply
+
+    def counted_builtin(self, call: Call, tool: BuiltinTool, reply: Reply) -> Reply:
+        """The reply of a built-in tool, counted too; but what is called through one counts as what it is."""
+        if call.method == "tools/call" and tool.entry.local != CALL_TOOL:
+            self.add(tool.entry.server, tool.entry.local, len(reply.result or b""))
+        return reply
 
     def _first(self, server: str, tool: str) -> Counts:
         """The first call of a tool since the last write: only then is there something to arrange."""
