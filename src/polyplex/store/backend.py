@@ -63,6 +63,7 @@ class Backend(Protocol):
 
     title: str
     threads: int
+    sweep_seconds: float
 
     def create(self, name: Name, media_type: str) -> Sink:
         """Begin to write one."""

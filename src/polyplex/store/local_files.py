@@ -36,6 +36,7 @@ class LocalFiles:
     """A folder of payloads. Raises `ConfigError` where it cannot be one; it is made on the first write."""
 
     threads = 8
+    sweep_seconds = 60.0
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -143,6 +143,16 @@ class PayloadStore:
         """Remove what has expired, what is over the limits, and what killed writers left; how many files or objects."""
         return await self.in_thread(self._sweep)
 
+    async def keep_swept(self) -> None:
+        """Sweep now and then, until it is cancelled. Failures are logged, and the next time tried again."""
+        while True:
+            try:
+                removed = await self.sweep()
+                log.debug("%s: %d swept", self.backend.title, removed)
+            except PayloadStoreFailed as error:
+                log.warning("%s", error)
+            await asyncio.sleep(self.backend.sweep_seconds)
+
     async def used_bytes(self, owner: str | None = None) -> int:
         """Bytes kept for a caller, or in all, by the last listing and what was written since."""
         return await self.in_thread(self._used, owner)
@@ -245,8 +255,12 @@ class PayloadStore:
             except PayloadRefused:
                 self._ledger.release(folder, more)
                 raise
-        for name in names:
-            self.backend.delete(name)
+        try:
+            for name in names:
+                self.backend.delete(name)
+        except PayloadStoreFailed:
+            self.release(draft, more)
+            raise
 
     def release(self, draft: Payload, held: int) -> None:
         """What was held is free again."""

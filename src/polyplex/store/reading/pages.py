@@ -15,10 +15,11 @@ from polyplex.store.reading.parts import PagePart
 from polyplex.store.reading.window import Window, last_whole, whole_text
 
 COUNT_ALL_BYTES: Final = 16 << 20
+BLOCK_BYTES: Final = 64 * 1024  # small, as a page splits one or two of them again
 
 
 class RecordIndex:
-    """What is known of the records of one payload; 16 bytes for each 256 KiB."""
+    """What is known of the records of one payload; 16 bytes for each block of it."""
 
     def __init__(self, kind: RecordKind) -> None:
         self.kind: RecordKind = kind

@@ -14,7 +14,7 @@ from polyplex.errors import PayloadQueryError
 from polyplex.store.payload_store import OpenPayload, PayloadStore
 from polyplex.store.reading import grep, json_path, json_walk, lines, pages
 from polyplex.store.reading.parts import BytesPart, GrepPart, JsonPart, LinesPart, PagePart, TextPart
-from polyplex.store.reading.window import UTF8_SEQUENCE, Watch, Window, first_whole, last_whole, whole_text
+from polyplex.store.reading.window import BLOCK_BYTES, UTF8_SEQUENCE, Watch, Window, first_whole, last_whole, whole_text
 
 MAX_PART_BYTES: Final = 64 << 20
 DEFAULT_PART_BYTES: Final = 64 * 1024
@@ -169,7 +169,7 @@ class PayloadReader:
                 )
             key = f"{opened.payload.id} {split_as}"
             index = _kept(self._records, key, lambda: pages.RecordIndex(split_as))
-            window = _window(opened, watch)
+            window = _window(opened, watch, pages.BLOCK_BYTES)
             return pages.read_page(window, index, first=first, page_size=page_size, max_bytes=max_bytes)
 
         return await self._read(owner, reference, work)
@@ -184,8 +184,8 @@ class PayloadReader:
             raise
 
 
-def _window(opened: OpenPayload, watch: Watch) -> Window:
-    return Window(opened.source, opened.payload.size, watch)
+def _window(opened: OpenPayload, watch: Watch, block_bytes: int = BLOCK_BYTES) -> Window:
+    return Window(opened.source, opened.payload.size, watch, block_bytes)
 
 
 def _kind(opened: OpenPayload, asked: RecordKind | None) -> RecordKind | None:

@@ -38,8 +38,8 @@ class Watch:
         """Raises `PayloadQueryError` where the time is up."""
         if self.over:
             raise PayloadQueryError(
-                "this takes too long over a payload of that size; ask for a part of it (offset and limit, lines, or a "
-                "page), or search it with grep, which goes on from where it stopped"
+                "this takes too long over a payload of that size. Lines and pages go on counting where they stopped: ask "
+                "again; or ask for a part by offset and limit, or search with grep, which goes on by its cursor"
             )
 
 
