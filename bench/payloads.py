@@ -25,7 +25,7 @@ from polyplex.store.reading.reader import PayloadReader
 
 OWNER = "bench"
 TIMES = 60
-RATIO_LIMIT = 2.0
+RATIO_LIMIT = 3.0
 MEMORY_LIMIT_MB = 64.0
 CHUNK = 256 * 1024
 PART = 64 * 1024

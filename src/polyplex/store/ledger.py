@@ -7,7 +7,7 @@ caller's. Bytes that other processes keep count from the next listing on.
 from collections.abc import Iterable
 
 from polyplex.errors import PayloadRefused
-from polyplex.store.backend import Kept
+from polyplex.store.place import Kept
 from polyplex.store.payload import Name, lifetime_of
 
 

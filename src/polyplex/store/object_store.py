@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from polyplex.errors import ConfigError, PayloadError, PayloadStoreFailed
-from polyplex.store.backend import Kept, Record
+from polyplex.store.place import Kept, Record
 from polyplex.store.payload import Name, is_folder, lifetime_of
 
 PART_BYTES: Final = 8 << 20

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from polyplex.config.model import PayloadOptions
 from polyplex.errors import PayloadError, PayloadMissing, PayloadRefused, PayloadStoreFailed
-from polyplex.store.backend import Backend, Sink, Source
+from polyplex.store.place import Place, Sink, Source
 from polyplex.store.ledger import Ledger, has_expired
 from polyplex.store.payload import MAX_MEDIA_TYPE, MAX_ORIGIN, Name, Payload, folder_of, id_of, lifetime_of, new_id
 from polyplex.store.writer import PayloadWriter
@@ -56,9 +56,9 @@ class OpenPayload:
 class PayloadStore:
     """Payloads in one place, with a lifetime and limits. `clock` gives seconds since 1970."""
 
-    def __init__(self, backend: Backend, options: PayloadOptions, clock: Callable[[], float] = time.time) -> None:
-        self.backend, self.options = backend, options
-        self.pool = ThreadPoolExecutor(backend.threads, "polyplex-payloads")
+    def __init__(self, place: Place, options: PayloadOptions, clock: Callable[[], float] = time.time) -> None:
+        self.place, self.options = place, options
+        self.pool = ThreadPoolExecutor(place.threads, "polyplex-payloads")
         self._readers = ThreadPoolExecutor(READ_THREADS, "polyplex-payload-readers")
         self._clock = clock
         self._lock = threading.Lock()  # guards the ledger
@@ -123,11 +123,11 @@ class PayloadStore:
             seconds = min(seconds, payload.expires - self._clock())
             if seconds <= 0:
                 raise self._missing()
-        return await self.in_thread(self.backend.sign, payload.name, seconds)
+        return await self.in_thread(self.place.sign, payload.name, seconds)
 
     def external_uri(self, payload: Payload) -> str | None:
         """The bucket's own URI of a payload (`s3://...`); None where the store has none."""
-        return self.backend.uri(payload.name)
+        return self.place.uri(payload.name)
 
     # -- removing
     async def delete(self, owner: str, reference: str) -> bool:
@@ -148,10 +148,10 @@ class PayloadStore:
         while True:
             try:
                 removed = await self.sweep()
-                log.debug("%s: %d swept", self.backend.title, removed)
+                log.debug("%s: %d swept", self.place.title, removed)
             except PayloadStoreFailed as error:
                 log.warning("%s", error)
-            await asyncio.sleep(self.backend.sweep_seconds)
+            await asyncio.sleep(self.place.sweep_seconds)
 
     async def used_bytes(self, owner: str | None = None) -> int:
         """Bytes kept for a caller, or in all, by the last listing and what was written since."""
@@ -170,7 +170,7 @@ class PayloadStore:
         name = Name(folder_of(owner), identifier)
         if has_expired(name, self._clock()):
             raise self._missing()
-        source = self.backend.open(name)
+        source = self.place.open(name)
         if source is None:
             raise self._missing()
         record = source.record
@@ -202,7 +202,7 @@ class PayloadStore:
         )
 
     def _sweep(self) -> int:
-        removed = self.backend.clean(self._clock())
+        removed = self.place.clean(self._clock())
         with self._lock:
             self._list()
             names = self._ledger.expired(self._clock())
@@ -220,12 +220,12 @@ class PayloadStore:
             return self._ledger.total if owner is None else self._ledger.used_by(folder_of(owner))
 
     def _list(self) -> None:
-        self._ledger.load(self.backend.kept())
+        self._ledger.load(self.place.kept())
         self._listed = True
 
     def _remove(self, names: Sequence[Name]) -> None:
         for name in names:
-            self.backend.delete(name)
+            self.place.delete(name)
         with self._lock:
             for name in names:
                 self._ledger.strike(name)
@@ -233,7 +233,7 @@ class PayloadStore:
     def _close(self) -> None:
         self.pool.shutdown(wait=True)
         self._readers.shutdown(wait=True)
-        self.backend.close()
+        self.place.close()
 
     # -- for writers
     def check(self, size: int) -> None:
@@ -257,7 +257,7 @@ class PayloadStore:
                 raise
         try:
             for name in names:
-                self.backend.delete(name)
+                self.place.delete(name)
         except PayloadStoreFailed:
             self.release(draft, more)
             raise
@@ -269,7 +269,7 @@ class PayloadStore:
 
     def open_sink(self, draft: Payload) -> Sink:
         """Begin to write."""
-        return self.backend.create(draft.name, draft.media_type)
+        return self.place.create(draft.name, draft.media_type)
 
     def enter(self, payload: Payload, held: int) -> None:
         """The payload is complete; what was held is what it takes."""

@@ -38,8 +38,8 @@ def store_in(folder: Path, clock: Clock | None = None, **options: Any) -> Payloa
 
 
 def path_of(store: PayloadStore, payload: Payload) -> Path:
-    assert isinstance(store.backend, LocalFiles)
-    return store.backend.path(payload.name)
+    assert isinstance(store.place, LocalFiles)
+    return store.place.path(payload.name)
 
 
 def files_in(folder: Path) -> list[Path]:

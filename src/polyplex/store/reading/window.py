@@ -11,7 +11,7 @@ UTF8_SEQUENCE: Final = 4
 
 
 class Readable(Protocol):
-    """What is read: as `backend.Source`."""
+    """What is read: as `place.Source`."""
 
     def read_at(self, offset: int, length: int) -> bytes:
         """The bytes from `offset` on, fewer than `length` only at the end."""
@@ -38,8 +38,8 @@ class Watch:
         """Raises `PayloadQueryError` where the time is up."""
         if self.over:
             raise PayloadQueryError(
-                "this takes too long over a payload of that size. Lines and pages go on counting where they stopped: ask "
-                "again; or ask for a part by offset and limit, or search with grep, which goes on by its cursor"
+                "this takes too long over a payload of that size. Lines and pages go on counting where they stopped, if "
+                "asked again; other parts are had by offset and limit, or by grep, which goes on by its cursor"
             )
 
 

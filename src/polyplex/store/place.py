@@ -58,7 +58,7 @@ class Source(Protocol):
         ...
 
 
-class Backend(Protocol):
+class Place(Protocol):
     """A place where payloads are kept by name."""
 
     title: str
