@@ -7,8 +7,8 @@ caller's. Bytes that other processes keep count from the next listing on.
 from collections.abc import Iterable
 
 from polyplex.errors import PayloadRefused
-from polyplex.store.place import Kept
 from polyplex.store.payload import Name, lifetime_of
+from polyplex.store.place import Kept
 
 
 class Ledger:

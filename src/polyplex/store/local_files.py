@@ -20,8 +20,8 @@ from typing import Final
 import msgspec
 
 from polyplex.errors import ConfigError, PayloadStoreFailed
-from polyplex.store.place import Kept, Record
 from polyplex.store.payload import Name, is_folder, lifetime_of
+from polyplex.store.place import Kept, Record
 from polyplex.store.syncing import SYNCED_MODE, Syncer
 
 log = logging.getLogger("polyplex.store")

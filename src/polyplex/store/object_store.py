@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from polyplex.errors import ConfigError, PayloadError, PayloadStoreFailed
-from polyplex.store.place import Kept, Record
 from polyplex.store.payload import Name, is_folder, lifetime_of
+from polyplex.store.place import Kept, Record
 
 PART_BYTES: Final = 8 << 20
 AHEAD_BYTES: Final = 4 << 20

@@ -15,9 +15,9 @@ from typing import Final, TypeVar
 
 from polyplex.config.model import PayloadOptions
 from polyplex.errors import PayloadError, PayloadMissing, PayloadRefused, PayloadStoreFailed
-from polyplex.store.place import Place, Sink, Source
 from polyplex.store.ledger import Ledger, has_expired
 from polyplex.store.payload import MAX_MEDIA_TYPE, MAX_ORIGIN, Name, Payload, folder_of, id_of, lifetime_of, new_id
+from polyplex.store.place import Place, Sink, Source
 from polyplex.store.writer import PayloadWriter
 
 log = logging.getLogger("polyplex.store")

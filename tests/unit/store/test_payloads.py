@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyplex.errors import PayloadRefused
-from polyplex.store.place import Kept
 from polyplex.store.ledger import Ledger, has_expired
 from polyplex.store.payload import URI_PREFIX, Name, folder_of, id_of, is_folder, lifetime_of, new_id
+from polyplex.store.place import Kept
 
 NOW = 1_800_000_000.0
 

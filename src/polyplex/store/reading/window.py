@@ -38,7 +38,7 @@ class Watch:
         """Raises `PayloadQueryError` where the time is up."""
         if self.over:
             raise PayloadQueryError(
-                "this takes too long over a payload of that size. Lines and pages go on counting where they stopped, if "
+                "this takes too long over a payload of that size. Lines and pages go on counting where they stopped if "
                 "asked again; other parts are had by offset and limit, or by grep, which goes on by its cursor"
             )
 
