@@ -21,7 +21,8 @@ from polyplex.store.place import Place, Sink, Source
 from polyplex.store.writer import PayloadWriter
 
 log = logging.getLogger("polyplex.store")
-READ_THREADS: Final = 4
+QUICK_THREADS: Final = 8
+SCAN_THREADS: Final = 6
 CHUNK_BYTES: Final = 256 * 1024
 DEFAULT_MEDIA_TYPE: Final = "application/octet-stream"
 T = TypeVar("T")
@@ -59,7 +60,8 @@ class PayloadStore:
     def __init__(self, place: Place, options: PayloadOptions, clock: Callable[[], float] = time.time) -> None:
         self.place, self.options = place, options
         self.pool = ThreadPoolExecutor(place.threads, "polyplex-payloads")
-        self._readers = ThreadPoolExecutor(READ_THREADS, "polyplex-payload-readers")
+        self._quick = ThreadPoolExecutor(QUICK_THREADS, "polyplex-payload-readers")
+        self._scans = ThreadPoolExecutor(SCAN_THREADS, "polyplex-payload-scans")
         self._clock = clock
         self._lock = threading.Lock()  # guards the ledger
         self._ledger = Ledger(options.max_bytes, options.caller_max_bytes)
@@ -94,7 +96,7 @@ class PayloadStore:
     # -- reading
     async def stat(self, owner: str, reference: str) -> Payload:
         """What is known of a payload, by its URI or id. Raises `PayloadMissing`, `PayloadStoreFailed`."""
-        return await self.read(owner, reference, lambda opened: opened.payload)
+        return await self.in_thread(self._stat, owner, reference)
 
     @contextlib.asynccontextmanager
     async def opened(self, owner: str, reference: str) -> AsyncGenerator[OpenPayload]:
@@ -106,13 +108,16 @@ class PayloadStore:
             await asyncio.shield(opened.close())
 
     async def read(self, owner: str, reference: str, work: Callable[[OpenPayload], T]) -> T:
-        """What blocking work makes of a payload, in a thread; raises as `opened`."""
-        return await self.in_thread(self._read, owner, reference, work)
+        """What blocking work, which may take long, makes of a payload, in a thread; raises as `opened`."""
+        return await self._run(self._scans, self._read, owner, reference, work)
 
     async def in_thread(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run reading work in one of the store's threads."""
+        """Run short work in one of the store's threads."""
+        return await self._run(self._quick, work, *arguments)
+
+    async def _run(self, pool: Executor, work: Callable[..., T], *arguments: object) -> T:
         try:
-            job = asyncio.get_running_loop().run_in_executor(self._readers, functools.partial(work, *arguments))
+            job = asyncio.get_running_loop().run_in_executor(pool, functools.partial(work, *arguments))
         except RuntimeError as error:
             raise PayloadStoreFailed("the payload store was closed") from error
         return await job
@@ -184,7 +189,10 @@ class PayloadStore:
             expires=lifetime.expires,
             origin=record.origin,
         )
-        return OpenPayload(payload, source, self._readers)
+        return OpenPayload(payload, source, self._quick)
+
+    def _stat(self, owner: str, reference: str) -> Payload:
+        return self._read(owner, reference, lambda opened: opened.payload)
 
     def _read(self, owner: str, reference: str, work: Callable[[OpenPayload], T]) -> T:
         opened = self._open(owner, reference)
@@ -232,7 +240,8 @@ class PayloadStore:
 
     def _close(self) -> None:
         self.pool.shutdown(wait=True)
-        self._readers.shutdown(wait=True)
+        self._quick.shutdown(wait=True)
+        self._scans.shutdown(wait=True)
         self.place.close()
 
     # -- for writers

@@ -71,6 +71,11 @@ class PayloadWriter:
         self._payload: Payload | None = None
         self._given_up = False
 
+    @property
+    def uri(self) -> str:
+        """What the payload will be known by."""
+        return self._draft.uri
+
     async def write(self, chunk: bytes | bytearray | memoryview) -> None:
         """Take more of it; waits where the disk is behind. Raises `PayloadRefused`, `PayloadStoreFailed`, and ends."""
         self._check_open()

@@ -7,6 +7,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 from polyplex.content.kinds import SAMPLE, sniff
 from polyplex.content.records import KINDS, RecordKind, record_kind
@@ -22,6 +23,7 @@ MAX_COUNT: Final = 100_000
 MAX_OFFSET: Final = 1 << 53
 SECONDS: Final = 30.0
 KEPT_INDEXES: Final = 128
+PARTS_AT_ONCE: Final = 2  # of one caller; the threads are there for others, too
 T = TypeVar("T")
 
 
@@ -32,6 +34,7 @@ class PayloadReader:
         self._store, self._seconds = store, seconds
         self._lines: OrderedDict[str, lines.LineIndex] = OrderedDict()
         self._records: OrderedDict[str, pages.RecordIndex] = OrderedDict()
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def bytes(self, owner: str, reference: str, *, offset: int = 0, limit: int = DEFAULT_PART_BYTES) -> BytesPart:
         """`limit` bytes from `offset` on; a negative offset counts from the end."""
@@ -176,12 +179,16 @@ class PayloadReader:
 
     async def _read(self, owner: str, reference: str, work: Callable[[OpenPayload, Watch], T]) -> T:
         """Do all of it in one thread, so that the payload is closed when nothing reads it any more."""
-        watch = Watch(self._seconds)
-        try:
-            return await self._store.read(owner, reference, lambda opened: work(opened, watch))
-        except asyncio.CancelledError:
-            watch.stop()
-            raise
+        turns = self._turns.get(owner)
+        if turns is None:
+            turns = self._turns[owner] = asyncio.Semaphore(PARTS_AT_ONCE)
+        async with turns:
+            watch = Watch(self._seconds)
+            try:
+                return await self._store.read(owner, reference, lambda opened: work(opened, watch))
+            except asyncio.CancelledError:
+                watch.stop()
+                raise
 
 
 def _window(opened: OpenPayload, watch: Watch, block_bytes: int = BLOCK_BYTES) -> Window:
