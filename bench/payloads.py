@@ -3,8 +3,8 @@
     python bench/payloads.py [--folder FOLDER] [--large-mb 1024]
 
 Prints lower quartiles, the ratio of the large payload to the small one for each part, and how memory grows while the
-large one is written and read. Ends with 1 where a part of the large payload takes more than `RATIO_LIMIT` times as long,
-once its index is there, or memory grows by more than `MEMORY_LIMIT_MB`.
+large one is written and read. Ends with 1 where a part of the large payload, once its index is there, takes more than
+`RATIO_LIMIT` times as long, or memory grows by more than `MEMORY_LIMIT_MB`.
 """
 
 import argparse
