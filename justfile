@@ -32,6 +32,10 @@ test *arguments:
 bench *arguments:
     python bench/run.py {{ arguments }}
 
+# measure the quality of one part, such as `tools` for the search of tools
+eval part *arguments:
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m eval.{{ part }} {{ arguments }}
+
 # run the official conformance suite directly and through polyplex
 conformance *arguments:
     python tests/conformance/run.py {{ arguments }}

@@ -1,5 +1,6 @@
 """Write nodes as the JSON of a provider; what its form has no keyword for goes into the descriptions as words."""
 
+import math
 import re
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ from polyplex.catalog.export.words import brief, default_words, describe, limit_
 
 _MAX_DESCRIPTION: Final = 8192
 _LOOKAROUND: Final = re.compile(r"\(\?<?[=!]")
+# The bound that says the most of it, and in which direction the next whole number lies.
+_INCLUSIVE: Final = {"exclusiveMinimum": ("minimum", 1), "exclusiveMaximum": ("maximum", -1)}
 _NUMERIC_FORMATS: Final = frozenset(("int32", "int64", "float", "double"))
 
 
@@ -32,16 +35,12 @@ def emit(node: Node, dialect: Dialect) -> dict[str, Any]:
         written |= _annotations(node)
     else:
         lost += [default_words(node)] if node.default is not UNSET else []
-        lost += [f"for example {limit}" for limit in _examples(node)]
+        lost += [f"for example {brief(example, 100)}" for example in node.examples[:1]]
     if node.enum is not None:
         written["enum"] = list(node.enum)
         if dialect.form == "openapi":
             written["format"] = "enum"
-    for name, value in node.limits.items():
-        if name in dialect.limits and _takes(name, value, node, dialect):
-            written[name] = value
-        else:
-            lost.append(limit_words(name, value))
+    _limits(node, dialect, written, lost)
     _object(node, dialect, written, lost)
     _array(node, dialect, written)
     branches = [emit(branch, dialect) for branch in node.branches if not _drops(branch, dialect)]
@@ -83,8 +82,18 @@ def _annotations(node: Node) -> dict[str, Any]:
     return said
 
 
-def _examples(node: Node) -> list[str]:
-    return [brief(node.examples[0], 100)] if node.examples else []
+def _limits(node: Node, dialect: Dialect, written: dict[str, Any], lost: list[str]) -> None:
+    for name, value in node.limits.items():
+        if name in dialect.limits and _takes(name, value, node, dialect):
+            written[name] = value
+            continue
+        bound, step = _INCLUSIVE.get(name, ("", 0))
+        if bound in dialect.limits and bound not in node.limits:
+            whole = node.types == ("integer",)
+            written[bound] = math.floor(value * step + 1) * step if whole else value
+            if whole:
+                continue
+        lost.append(limit_words(name, value))
 
 
 def _takes(name: str, value: Any, node: Node, dialect: Dialect) -> bool:

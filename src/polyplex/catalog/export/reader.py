@@ -63,17 +63,17 @@ class _Reader:
             for name, target, base in list(self._named.values())[len(self._definitions) :]:
                 self._definitions[name] = self.read(target, base, 0, f"#/$defs/{name}")
         for name in self._definitions:
-            self._check_end(name)
+            if self._leads_nowhere(name):
+                self._definitions[name] = Node(notes=["it refers to nothing but itself"])
         return self._definitions
 
-    def _check_end(self, name: str) -> None:
+    def _leads_nowhere(self, name: str) -> bool:
         seen = {name}
         node = self._definitions[name]
-        while node.ref:
-            if node.ref in seen:
-                raise BadSchema(f"#/$defs/{name} refers to nothing but itself")
+        while node.ref and node.ref not in seen:
             seen.add(node.ref)
             node = self._definitions[node.ref]
+        return bool(node.ref)
 
     def read(self, schema: Any, base: str, depth: int, path: str) -> Node:
         """A schema and all below it."""

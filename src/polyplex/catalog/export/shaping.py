@@ -11,13 +11,16 @@ from polyplex.catalog.export.nodes import NEVER, TYPES, UNSET, BadSchema, Node, 
 from polyplex.catalog.export.words import brief
 
 _MAX_ROOT_FORMS = 64
+# What may not be there at all has to have some schema where it is referred to.
+_IMPOSSIBLE = Node(types=("null",), notes=["nothing can be given here"])
 
 
 def shape(root: Node, definitions: dict[str, Node], dialect: Dialect) -> tuple[Node, dict[str, Node]]:
     """Root and definitions as the dialect can say them. Raises `BadSchema` where no object is accepted."""
     shaper = _Shaper(dialect, definitions, property_names(root, definitions))
     fitted = shaper.fit(shaper.as_object(root), 0)
-    return fitted, {name: shaper.fit(node, 0) for name, node in definitions.items()}
+    below = {name: shaper.fit(node, 0) for name, node in definitions.items()}
+    return fitted, {name: _IMPOSSIBLE if node.impossible else node for name, node in below.items()}
 
 
 class _Shaper:
@@ -146,7 +149,7 @@ class _Shaper:
         if node.enum is not None and not set(_kinds(node.enum)) <= allowed:
             words = replace(node, notes=[*node.notes, f"one of {brief(node.enum, 300)}"])
         if len([kind for kind in kinds or () if kind != "null"]) < 2 and words is node:
-            return replace(node, types=kinds)
+            return relevant(replace(node, types=kinds))
         split = [of_type(node, kind) for kind in kinds or ()]
         split = [part if part.types[0] in allowed else replace(part, enum=None) for part in split if part.types]
         return under(split[0] if len(split) == 1 else Node(branches=split), words)

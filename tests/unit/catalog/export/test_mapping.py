@@ -1,4 +1,3 @@
-import time
 from typing import Any
 
 import pytest
@@ -132,11 +131,9 @@ def test_unions_in_unions_do_not_take_for_ever() -> None:
         schema = {"anyOf": [level, {**level, "title": "Other"}]}
         value = {"x": value}
     made, _ = exported(with_property(schema))
-    start = time.process_time()
+    # 2^30 ways would take days, far beyond the time limit of a test.
     assert made.original("tool", {"p": value})[1]["p"].keys() == {"x"}
     made.arguments_for("tool", {"p": value})
-    # 2^30 ways would take days; what is allowed takes a second or two.
-    assert time.process_time() - start < 60
 
 
 def test_arguments_pass_untouched_where_nothing_was_changed() -> None:

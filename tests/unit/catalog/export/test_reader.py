@@ -130,6 +130,20 @@ def test_a_reference_to_the_root_is_kept_or_ends() -> None:
     assert "Again as described above" in str(exported(schema)[1])
 
 
+def test_a_reference_to_itself_accepts_anything() -> None:
+    definitions = {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}
+    schema = with_property({"$ref": "#/$defs/a"}, **{"$defs": definitions})
+    assert exported(schema, "openai")[1]["$defs"]["a"] == {"description": "It refers to nothing but itself"}
+    assert "type" not in exported(schema)[1]["properties"]["p"]
+
+
+def test_a_definition_that_accepts_nothing_stays_a_schema() -> None:
+    schema = with_property({"$ref": "#/$defs/a"}, **{"$defs": {"a": {"allOf": [False]}}})
+    nothing = {"description": "Nothing can be given here", "type": "null"}
+    assert exported(schema, "openai")[1]["$defs"] == {"a": nothing}
+    assert exported(schema)[1]["properties"] == {}
+
+
 def test_all_of_that_leads_to_itself_ends() -> None:
     node = {"allOf": [{"$ref": "#/$defs/node"}, {"properties": {"v": {"type": "string"}}}], "type": "object"}
     schema = with_property({"$ref": "#/$defs/node"}, **{"$defs": {"node": node}})

@@ -77,6 +77,14 @@ def test_gemini_openapi_says_null_by_nullable() -> None:
     assert written({"type": ["integer", "null"]}, "gemini", form="openapi") == {"type": "INTEGER", "nullable": True}
 
 
+def test_an_exclusive_bound_is_the_next_whole_number_where_only_inclusive_ones_are_known() -> None:
+    between = {"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 9.5}
+    assert written(between, "gemini") == {"type": "integer", "maximum": 9, "minimum": 1}
+    number = {"type": "number", "exclusiveMinimum": 0}
+    assert written(number, "gemini") == {"description": "More than 0", "type": "number", "minimum": 0}
+    assert written({**number, "minimum": 3}, "gemini")["minimum"] == 3
+
+
 def test_null_in_several_ways_is_null() -> None:
     ways = [{"type": "null", "description": "One."}, {"enum": [None], "description": "Two."}]
     assert written({"anyOf": ways}, "gemini", form="openapi") == {"type": "NULL"}
