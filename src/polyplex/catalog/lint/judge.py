@@ -52,7 +52,7 @@ class Rates(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """The findings, worst first; where there was an index, the confused tools and how often queries failed (`before`)."""
+    """The findings, worst first; with an index, the confused tools and how often queries failed (`before`)."""
 
     findings: list[Finding]
     confused: list[Confused]
