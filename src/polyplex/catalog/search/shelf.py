@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from polyplex.catalog.search.confidence import is_confident
 from polyplex.catalog.search.fusion import fused
-from polyplex.catalog.search.names import Label, Names
+from polyplex.catalog.search.names import EXACT, Label, Names
 from polyplex.catalog.search.postings import Floats, Mask, Postings
 from polyplex.catalog.search.reading import Query
 from polyplex.catalog.search.types import Found, Hit, Kind
@@ -100,45 +100,48 @@ class Shelf:
         if not len(slots) or k <= 0:
             return Found()
         scores, attainable = self._postings.scores(question.query.terms, among)
-        words = scores[slots]
         vectors = [
             rows.closeness(questions, slots) for rows, questions in zip(self._vectors, question.vectors, strict=True)
         ]
         static, model = (*vectors, None, None)[:2]
-        final = fused(words, static, model, question.query.breadth, lexical)
-        named = {
-            slot: tier
-            for slot, tier in self._names.meant(question.text, self._postings.__contains__).items()
-            if among[slot]
-        }
-        tiers = np.zeros(len(among), np.float32)
-        tiers[list(named)] = list(named.values())
-        order = _best(final + 2 * tiers[slots], k)
-        shares = (words / attainable if attainable else words, *vectors)
-        confident = bool(named) or is_confident(*shares)
-        hits = tuple(
-            self._hit(int(slots[place]), float(final[place]), named, [float(each[place]) for each in shares])
-            for place in order
-        )
-        return Found(tuple(hit for hit in hits if hit.score > 0), confident)
+        final = fused(scores[slots], static, model, question.query.breadth, lexical)
+        coverage = scores[slots] / np.float32(attainable or 1)
+        confident = is_confident(float(coverage[final.argmax()]), *(float(each.max()) for each in vectors))
+        named = self._named(question.text, among)
+        parts = {"words": coverage, **dict(zip(("vectors", "model"), vectors, strict=False))}
+        hits = [
+            self._hit(
+                int(slots[place]),
+                1.0 if tier else float(final[place]),
+                tier,
+                {key: float(each[place]) for key, each in parts.items()},
+            )
+            for place in _best(final + 2 * named[slots], k)
+            if (tier := float(named[slots[place]])) or final[place] > 0
+        ]
+        return Found(tuple(hits), bool(hits) and (confident or bool(named.any())))
 
-    def _hit(self, slot: int, score: float, named: Mapping[int, int], parts: Sequence[float]) -> Hit:
+    def _named(self, text: str, among: Mask) -> Floats:
+        """How outright a query names each slot; 0 where it does not, or may not be found."""
+        named = np.zeros(len(among), np.float32)
+        for slot, tier in self._names.meant(text, self._postings.__contains__).items():
+            named[slot] = tier if among[slot] else 0
+        return named
+
+    def _hit(self, slot: int, score: float, tier: float, parts: Mapping[str, float]) -> Hit:
         label = self._labels[slot]
         assert label is not None, "a removed document is not among those that are searched"  # noqa: S101
-        known = dict(zip(("words", "vectors", "model"), parts, strict=False))
-        if slot in named:
-            return Hit(label.key, 1.0, {**known, "name": 1.0})
-        return Hit(label.key, score, known)
+        return Hit(label.key, score, {**parts, "name": tier / EXACT} if tier else parts)
 
     def _among(self, server: str | None, allowed: Allowed | None) -> Mask:
         """Which slots may be found at all."""
         if server is None and allowed is None:
             return self._alive
         among = np.zeros(len(self._alive), np.bool_)
-        if isinstance(allowed, Collection):
-            slots = [slot for key in allowed if (slot := self.slots.get(key)) is not None]
-        else:
+        if allowed is None or callable(allowed):
             slots = [slot for key, slot in self.slots.items() if allowed is None or allowed(key)]
+        else:
+            slots = [slot for key in allowed if (slot := self.slots.get(key)) is not None]
         if server is not None:
             slots = [slot for slot in slots if (label := self._labels[slot]) is not None and label.server == server]
         among[slots] = True

@@ -185,20 +185,21 @@ class Scanner:
         self._keep(position)
         rest = self._buffer = self._buffer.lstrip(_SPACE)
         if not rest:
-            return self._too_much()
+            return self._too_much(0)
         if rest[:1] == b'"':
-            if len(rest) > self._limit and (self._part_kind() or (self._last == b":" and len(self._keys) == 1)):
-                return self._begin_string(0)
+            may_go_out = self._part_kind() is not None or (self._last == b":" and len(self._keys) == 1)
+            if may_go_out:  # by itself, once it is large enough
+                return self._begin_string(0) if len(rest) > self._limit else self._too_much(0)
             if len(rest) > MAX_KEPT_BYTES:
                 raise broken("there is too much in it that is no content")
-            return self._too_much()
+            return self._too_much(len(rest))
         if _WORD_START.match(rest) is None or len(rest) > MAX_WORD_BYTES:
             raise broken("a value is malformed")
         return False
 
-    def _too_much(self) -> bool:
+    def _too_much(self, waiting: int) -> bool:
         """A list of many small contents goes out whole."""
-        size = len(self.kept) - self._member_start + len(self._buffer)
+        size = len(self.kept) - self._member_start + waiting
         if len(self._keys) < 2 or size <= self._limit:
             return False
         self._buffer = bytes(self.kept[self._member_start :]) + self._buffer
