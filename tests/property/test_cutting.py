@@ -15,10 +15,23 @@ from polyplex.content.tokens import estimate
 from tests.property.test_messages import VALUES, spellings
 from tests.unit.content.texts import KINDS
 
-ANY = st.text(st.characters() | st.sampled_from("\r\n\u0301\u200d\U0001f1e6\U0001f3fd\x1b[m0;`#- ,\"")).map(lambda text: text * 3)
+ANY = st.text(st.characters() | st.sampled_from('\r\n\u0301\u200d\U0001f1e6\U0001f3fd\x1b[m0;`#- ,"')).map(
+    lambda text: text * 3
+)
 REAL = st.sampled_from(sorted(KINDS)).map(lambda name: KINDS[name]())
 TYPES = st.sampled_from(
-    [None, kinds.JSON, kinds.JSON_LINES, kinds.CSV, kinds.TSV, kinds.MARKDOWN, kinds.LOG, kinds.CODE, kinds.PLAIN, "x/y"]
+    [
+        None,
+        kinds.JSON,
+        kinds.JSON_LINES,
+        kinds.CSV,
+        kinds.TSV,
+        kinds.MARKDOWN,
+        kinds.LOG,
+        kinds.CODE,
+        kinds.PLAIN,
+        "x/y",
+    ]
 )
 BUDGETS = st.integers(0, 400)
 
@@ -51,7 +64,10 @@ def test_a_character_is_never_broken(text: str, at: int) -> None:
             assert safe_border(text, place) == place
 
 
-@given(VALUES.flatmap(lambda value: spellings([value, {"items": [value] * 3, "text": "aé\n\"" * 20}] * 4)), st.integers(4, 300))
+@given(
+    VALUES.flatmap(lambda value: spellings([value, {"items": [value] * 3, "text": 'aé\n"' * 20}] * 4)),
+    st.integers(4, 300),
+)
 def test_a_cut_json_is_json(text: str, budget: int) -> None:
     made = cut(text, budget, media_type=kinds.JSON)
     if made.kind == "json":
@@ -74,6 +90,10 @@ def is_beginning(shown: Any, whole: Any) -> bool:
     return whole.startswith(shown) if isinstance(shown, str) and isinstance(whole, str) else shown == whole
 
 
-@given(st.lists(st.sampled_from(["```", "~~~", "````", "```py", "text", "", "    ```", "~~~ x"]), max_size=12).map("\n".join))
+@given(
+    st.lists(st.sampled_from(["```", "~~~", "````", "```py", "text", "", "    ```", "~~~ x"]), max_size=12).map(
+        "\n".join
+    )
+)
 def test_a_fence_that_is_open_is_closed(text: str) -> None:
     assert fence_closing(text + fence_closing(text)) == ""

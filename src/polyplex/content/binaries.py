@@ -56,7 +56,9 @@ def _zip(head: bytes, tail: bytes, total_bytes: int) -> str:
     end = tail.rfind(_END_OF_ZIP)
     count = int.from_bytes(tail[end + 10 : end + 12], "little") if 0 <= end <= len(tail) - 12 else 0
     files = f", {count:,} files" if count else ""
-    return f"Zip archive{files}" + (f": {', '.join(names)}{', …' if count > len(names) or not count else ''}" if names else "")
+    return f"Zip archive{files}" + (
+        f": {', '.join(names)}{', …' if count > len(names) or not count else ''}" if names else ""
+    )
 
 
 def _gzip(head: bytes, tail: bytes, total_bytes: int) -> str:
@@ -88,7 +90,8 @@ def _sqlite(head: bytes, tail: bytes, total_bytes: int) -> str:
     size = int.from_bytes(head[16:18], "big")
     tables = re.findall(rb"(?i)CREATE TABLE\s{1,4}(?:IF NOT EXISTS\s{1,4})?[\"'`\[]?(\w{1,60})", head)
     named = ": " + ", ".join(dict.fromkeys(name.decode() for name in tables[:12])) if tables else ""
-    return f"SQLite database, {int.from_bytes(head[28:32], 'big'):,} pages of {65536 if size == 1 else size:,} bytes{named}"
+    pages = int.from_bytes(head[28:32], "big")
+    return f"SQLite database, {pages:,} pages of {65536 if size == 1 else size:,} bytes{named}"
 
 
 _READERS: Final[dict[str, Callable[[bytes, bytes, int], str]]] = {

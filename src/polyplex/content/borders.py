@@ -14,9 +14,7 @@ _WORD: Final = re.compile(r"[ \t]+")
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 # How far back a border of each kind may be, as a part of what would fit.
 _REACH: Final[dict[Style, list[tuple[re.Pattern[str], float]]]] = {
-    "markdown": [
-        (_HEADING, 0.4), (_PARAGRAPH, 0.3), (re.compile(r"\n"), 0.3), (_SENTENCE, 0.3), (_WORD, 0.2)
-    ],
+    "markdown": [(_HEADING, 0.4), (_PARAGRAPH, 0.3), (re.compile(r"\n"), 0.3), (_SENTENCE, 0.3), (_WORD, 0.2)],
     "text": [(_PARAGRAPH, 0.25), (_SENTENCE, 0.15), (re.compile(r"\n"), 0.3), (_SENTENCE, 0.3), (_WORD, 0.2)],
     "lines": [(re.compile(r"\n"), 0.6), (_WORD, 0.2)],
 }

@@ -97,8 +97,8 @@ def weigh_block(block: Any) -> Weight:
 def share(weights: Sequence[Weight], max_tokens: int) -> Plan:
     """What becomes of each block, so that all that stays costs at most `max_tokens` (at least one notice).
 
-    The largest blocks give first, down to one common size; blocks that cannot be cut are moved out where they are larger
-    than that. Where even so the blocks are too many, the first ones stay and the rest goes out together.
+    The largest blocks give first, down to one common size; blocks that cannot be cut are moved out where they are
+    larger than that. Where even so the blocks are too many, the first ones stay and the rest goes out together.
     """
     if sum(weight.tokens for weight in weights) <= max_tokens:
         return Plan([Share("keep", weight.tokens) for weight in weights])

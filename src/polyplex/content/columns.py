@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from polyplex.content import records
 from polyplex.content.records import RecordKind
+from polyplex.content.values import is_array
 
 _INTEGER: Final = re.compile(r"[-+]?\d{1,18}")
 _NUMBER: Final = re.compile(r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,3})?")
@@ -41,7 +42,11 @@ class Column:
         if measure is not None:
             if self.lowest is None:
                 self.lowest = self.highest = measure
-            elif type(measure) is str and type(self.lowest) is str or not (type(measure) is str or type(self.lowest) is str):
+            elif (
+                type(measure) is str
+                and type(self.lowest) is str
+                or not (type(measure) is str or type(self.lowest) is str)
+            ):
                 self.lowest = min(measure, self.lowest)
                 self.highest = max(measure, self.highest)
         if len(self.values) < _MOST_VALUES:
@@ -69,6 +74,8 @@ class Column:
     def _examples(self) -> str:
         values = [value for value in self.values if value]
         if not self.many and len(values) <= 8 and self.count > 2 * len(values):
+            if len(values) == 1:
+                return f", always {_short(values[0])}"
             shown, more = [_short(value) for value in values[:4]], len(values) > 4
             return f", {len(values)} different: " + ", ".join(shown) + (", …" if more else "")
         return ", e.g. " + _short(values[0]) if values else ""
@@ -117,9 +124,11 @@ def _cells(row: bytes, delimiter: str) -> list[str]:
     if '"' not in text:
         return text.split(delimiter)
     try:
-        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+        for cells in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+            return cells
     except csv.Error:
-        return text.split(delimiter)
+        pass  # a cell that is too long, or a lone carriage return
+    return text.split(delimiter)
 
 
 def _typed(cell: str) -> tuple[str, Any]:
@@ -142,7 +151,7 @@ def _json_typed(value: Any) -> tuple[str, Any]:
         return "integer", value
     if isinstance(value, float):
         return "number", value
-    return ("array", None) if isinstance(value, list) else ("object", None)
+    return ("array", None) if is_array(value) else ("object", None)
 
 
 def _short(text: str, most: int = _LONGEST_EXAMPLE) -> str:

@@ -2,7 +2,8 @@
 
 from typing import Final, Literal, NamedTuple
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from polyplex.content import kinds, records
 from polyplex.content.borders import Style, end_border, fence_closing, start_border
@@ -13,17 +14,19 @@ from polyplex.content.tokens import estimate
 CutKind = Literal["json", "jsonl", "csv", "tsv", "lines", "markdown", "text"]
 _TRIES: Final = 8
 _TAIL_PART: Final = 0.3
-_MOST_COUNTED: Final = 8 * 1024 * 1024
+_MOST_COUNTED: Final = 2 * 1024 * 1024
+_decode_list: Final = msgspec.json.Decoder(list[Raw]).decode
+_decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _LINED: Final = {kinds.LOG, kinds.CODE, kinds.XML, kinds.HTML, kinds.SVG}
 
 
 class Cut(Struct, frozen=True, kw_only=True):
     """What is shown of a text: `kept`, which is `text[:end] + closing`, then a notice, then `tail`, if there is one.
 
-    Offsets count characters, the `_bytes` ones their UTF-8. `resume` is where to read on: `end`, or the beginning of the
-    next record. `tail` is `text[tail_start:]`. `records_shown` (headers not counted) is None where the text has no records,
-    `records_total` also where it is too long to be counted; `key` holds the array of a JSON object. `closing` was added so
-    that JSON is valid and a Markdown fence ends.
+    Offsets count characters, the `_bytes` ones their UTF-8. `resume` is where to read on: `end`, or the beginning of
+    the next record. `tail` is `text[tail_start:]`. `records_shown` (headers not counted) is None where the text has no
+    records, `records_total` also where it is too long to be counted; `key` holds the array of a JSON object. `closing`
+    was added so that JSON is valid and a Markdown fence ends.
     """
 
     kept: str
@@ -110,8 +113,22 @@ def count_records(text: str, kind: CutKind, key: str | None = None) -> int | Non
         return None
     if kind == "lines":
         return text.count("\n") + (not text.endswith("\n"))
-    found = records.split(_encoded(text), kind)
-    return len(found.spans) if found.key == key else None
+    if kind == "json":
+        return _count_elements(text, key)
+    return len(records.split(_encoded(text), kind).spans)
+
+
+def _count_elements(text: str, key: str | None) -> int | None:
+    """The elements of an array that a reader of pages would find as well: the first one that is not empty."""
+    try:
+        if key is None:
+            return len(_decode_list(text))
+        for name, member in _decode_members(text).items():
+            if bytes(memoryview(member)[:1]) == b"[" and (elements := _decode_list(member)):
+                return len(elements) if name == key else None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        pass  # it is no JSON further on
+    return None
 
 
 def _beginning(text: str, budget: int, kind: str) -> tuple[_Border, str]:
@@ -166,19 +183,20 @@ def _with_tail(made: Cut, text: str, budget: int) -> Cut:
         start = start_border(text, start + max(1, (len(text) - start) // 10))
     if start >= len(text):
         return made
-    return _replaced(made, text[start:], start)
-
-
-def _replaced(made: Cut, tail: str, start: int) -> Cut:
-    fields = {name: getattr(made, name) for name in made.__struct_fields__}
-    return Cut(**fields | {"tail": tail, "tail_start": start})
+    return msgspec.structs.replace(made, tail=text[start:], tail_start=start)
 
 
 def _whole(text: str, kind: str) -> Cut:
     size = len(text) if text.isascii() else _bytes(text, 0, len(text))
     return Cut(
-        kept=text, kind=_named(kind), end=len(text), end_bytes=size, resume=len(text), resume_bytes=size,
-        total=len(text), total_bytes=size,
+        kept=text,
+        kind=_named(kind),
+        end=len(text),
+        end_bytes=size,
+        resume=len(text),
+        resume_bytes=size,
+        total=len(text),
+        total_bytes=size,
     )
 
 

@@ -26,7 +26,7 @@ def safe_border(text: str, at: int) -> int:
         if moved == place:
             break
         place = moved
-    if place <= max(0, at - _FURTHEST):
+    if at - place >= _FURTHEST:
         place = at - _splits_pair(text, at)
     return place
 
@@ -43,7 +43,7 @@ def _joined(text: str, at: int) -> bool:
     before, after = text[at - 1], text[at]
     if before < "\u0300" and after < "\u0300":
         return before == "\r" and after == "\n"
-    if _extends(after) or before == _JOINER or _splits_pair(text, at):
+    if _extends(after) or before == _JOINER or _splits_pair(text, at) or _is_conjunct(before, after):
         return True
     if _is_flag(before) and _is_flag(after):
         run = 1
@@ -63,6 +63,11 @@ def _extends(character: str) -> bool:
         or 0xE0100 <= code <= 0xE01EF
         or unicodedata.category(character) in ("Mn", "Mc", "Me")
     )
+
+
+def _is_conjunct(before: str, after: str) -> bool:
+    """Whether a sign that kills a vowel ties two Indic consonants."""
+    return unicodedata.combining(before) == 9 and unicodedata.category(after) == "Lo"
 
 
 def _is_flag(character: str) -> bool:

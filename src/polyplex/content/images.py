@@ -9,7 +9,7 @@ _MOST_TOKENS: Final = 1600
 _PIXELS_PER_TOKEN: Final = 750
 _SVG: Final = re.compile(rb"<svg\b[^>]{0,4000}")
 _SIDE: Final = re.compile(rb"""\s(width|height)=["'](\d{1,9}(?:\.\d{1,9})?)(?:px)?["']""")
-_BOX: Final = re.compile(rb"""\sviewBox=["'][-\d.]{1,20}[ ,]+[-\d.]{1,20}[ ,]+([\d.]{1,20})[ ,]+([\d.]{1,20})""")
+_BOX: Final = re.compile(rb"""\sviewBox=["'][-\d.]{1,20}[ ,]+[-\d.]{1,20}[ ,]+([\d.]{1,20})[ ,]+([\d.]{1,20})["']""")
 _JPEG_SIZES: Final = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
@@ -52,7 +52,9 @@ def _readers(head: bytes) -> Iterator[tuple[str, tuple[int, int] | None]]:
 def _two(head: bytes, at: int, size: int, order: str) -> tuple[int, int] | None:
     if len(head) < at + 2 * size:
         return None
-    numbers = [int.from_bytes(head[at + size * n : at + size * (n + 1)], "big" if order == "big" else "little") for n in (0, 1)]
+    numbers = [
+        int.from_bytes(head[at + size * n : at + size * (n + 1)], "big" if order == "big" else "little") for n in (0, 1)
+    ]
     return numbers[0], numbers[1]
 
 

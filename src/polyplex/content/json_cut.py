@@ -129,7 +129,9 @@ class _Scan:
         resume = between.end() if between is not None else place.end
         closing = "".join(opened.closer for opened in reversed(self.open[: depth + 1]))
         paged = place.count and self._paged(depth)
-        return JsonBorder(place.end, resume, closing, place.count if paged else None, _text(place.key) if paged else None)
+        return JsonBorder(
+            place.end, resume, closing, place.count if paged else None, _text(place.key) if paged else None
+        )
 
     def _paged(self, depth: int) -> bool:
         """Whether the bracket at a depth is the content's own array, or one under a key of its object."""

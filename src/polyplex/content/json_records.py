@@ -16,7 +16,11 @@ _STRING: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 _TEXT: Final = rb'[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"'
 _LEVEL: Final = rb"[\[{](?:" + _TEXT + rb")*+[\]}]"
 _ELEMENT: Final = re.compile(
-    rb'[ \t\r\n]*+([\[{](?:' + _TEXT + rb"|" + _LEVEL + rb')*+[\]}]|"(?:[^"\\]++|\\.)*+"|[^ \t\r\n,:"\[\]{}]++)[ \t\r\n]*+,',
+    rb"[ \t\r\n]*+([\[{](?:"
+    + _TEXT
+    + rb"|"
+    + _LEVEL
+    + rb')*+[\]}]|"(?:[^"\\]++|\\.)*+"|[^ \t\r\n,:"\[\]{}]++)[ \t\r\n]*+,',
     re.DOTALL,
 )
 _MARK: Final = b"\xef\xbb\xbf"

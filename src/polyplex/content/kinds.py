@@ -34,7 +34,16 @@ _SAME: Final = {
     "audio/x-wav": "audio/wav",
 }
 # These say no more than that it is bytes or text.
-_VAGUE: Final = {"", BINARY, "application/x-octet-stream", "application/binary", "binary/octet-stream", PLAIN, "text", "*/*"}
+_VAGUE: Final = {
+    "",
+    BINARY,
+    "application/x-octet-stream",
+    "application/binary",
+    "binary/octet-stream",
+    PLAIN,
+    "text",
+    "*/*",
+}
 _MAGIC: Final[list[tuple[bytes, str]]] = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -59,7 +68,9 @@ _JSON_PREFIX: Final = re.compile(
     r'(?:[\s,:\[\]{}]++|"(?:[^"\\\n]++|\\.)*+"|-?\d[\d.eE+-]*+|true|false|null)*+("(?:[^"\\\n]++|\\.)*+\\?|[truefalsn]{1,4}|-)?\Z'
 )
 _JSON_START: Final = re.compile(r'\s*+(?:\{\s*+(?:"|\}|\Z)|\[\s*+(?:[\[{"\]\d-]|true|false|null|\Z))')
-_HTML: Final = re.compile(r"<(?:!doctype html|html|head|body|div|table|tr|p|ul|h[1-6]|span|script|meta)\b", re.IGNORECASE)
+_HTML: Final = re.compile(
+    r"<(?:!doctype html|html|head|body|div|table|tr|p|ul|h[1-6]|span|script|meta)\b", re.IGNORECASE
+)
 _XML: Final = re.compile(r"<\?xml\b|<(?:!--|[A-Za-z_][\w.:-]*+(?:\s[^<>]{0,400})?>)")
 _HEADING: Final = re.compile(r"^#{1,6} \S", re.MULTILINE)
 _MARKDOWN: Final = [
@@ -88,8 +99,8 @@ _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\r\x0b\x0c\x08\x1b")) + b"\x
 def sniff(data: str | bytes, declared: str | None = None) -> str:
     """The media type of a content, in small letters and without parameters.
 
-    What is declared counts, unless it says nothing (`text/plain`, `application/octet-stream`) or the bytes say otherwise.
-    Never fails.
+    What is declared counts, unless it says nothing (`text/plain`, `application/octet-stream`) or the bytes say
+    otherwise. Never fails.
     """
     declared = media_type(declared)
     if isinstance(data, str):
@@ -113,8 +124,20 @@ def media_type(declared: str | None) -> str:
 
 def is_text(kind: str) -> bool:
     """Whether contents of a media type are read as text."""
-    return kind.startswith("text/") or kind in (JSON, JSON_LINES, XML, SVG) or kind.endswith(("+json", "+xml")) or (
-        kind in ("application/javascript", "application/yaml", "application/x-yaml", "application/toml", "application/sql")
+    return (
+        kind.startswith("text/")
+        or kind in (JSON, JSON_LINES, XML, SVG)
+        or kind.endswith(("+json", "+xml"))
+        or (
+            kind
+            in (
+                "application/javascript",
+                "application/yaml",
+                "application/x-yaml",
+                "application/toml",
+                "application/sql",
+            )
+        )
     )
 
 
@@ -147,7 +170,7 @@ def text_type(text: str) -> str:
 def _prose_type(text: str, lines: list[str]) -> str:
     marks = sum(1 for pattern in _MARKDOWN if pattern.search(text))
     said = sum(1 for line in lines if line.strip() and not _REMARK.match(line))
-    code = len(_CODE.findall(text)) > 0.25 * said
+    code = not _MARKDOWN[0].search(text) and len(_CODE.findall(text)) > 0.25 * said
     if (_HEADING.search(text) and (marks or len(_HEADING.findall(text)) > 1) and not code) or marks >= 3:
         return MARKDOWN
     return CODE if code and len(lines) > 2 else PLAIN
@@ -161,7 +184,11 @@ def _by_magic(head: bytes) -> str | None:
         return {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}.get(head[8:12])
     if head[4:8] == b"ftyp":
         return {b"avif": "image/avif", b"heic": "image/heic", b"M4A ": "audio/mp4"}.get(head[8:12], "video/mp4")
-    if head[:2] == b"BM" and len(head) >= 26 and int.from_bytes(head[14:18], "little") in (12, 40, 52, 56, 64, 108, 124):
+    if (
+        head[:2] == b"BM"
+        and len(head) >= 26
+        and int.from_bytes(head[14:18], "little") in (12, 40, 52, 56, 64, 108, 124)
+    ):
         return "image/bmp"
     if len(head) > 3 and head[0] == 0xFF and head[1] in (0xFB, 0xF3, 0xF2, 0xFA):
         return "audio/mpeg"

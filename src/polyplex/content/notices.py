@@ -21,9 +21,7 @@ def cut_notice(cut: Cut, uri: str | None) -> str:
         return ""
     onward = "; the rest was not kept" if uri is None else f"; read on with {read_call(uri, offset=cut.resume_bytes)}"
     if cut.tail_start is not None:
-        return (
-            f"[cut: characters {cut.end:,} to {cut.tail_start:,} of {cut.total:,} are left out here{onward}]"
-        )
+        return f"[cut: characters {cut.end:,} to {cut.tail_start:,} of {cut.total:,} are left out here{onward}]"
     return f"[cut: {shown(cut)}{onward}]"
 
 
@@ -50,22 +48,8 @@ def shown_fields(cut: Cut, uri: str | None) -> dict[str, Any]:
     return fields
 
 
-def moved_notice(what: str, size: int, media_type: str, sha256: str, uri: str) -> str:
-    """The first line for a content that was moved out whole; its preview follows."""
-    return (
-        f"[{what} of {size:,} bytes ({media_type}, sha256 {sha256[:16]}…) is kept at {uri}. Read it with "
-        f'{read_call(uri)} and one of offset/limit, lines, json_path, grep, page; or resources/read.]'
-    )
-
-
 def shrunk_notice(pointers: tuple[str, ...], uri: str) -> str:
     """Where in structured content something was cut."""
     named = ", ".join(pointer or "the whole" for pointer in pointers[:6])
     more = f" and {len(pointers) - 6:,} more places" if len(pointers) > 6 else ""
     return f"[cut: structured content at {named}{more}; whole: {read_call(uri)}]"
-
-
-def summary_notice(kind: str, total: int, uri: str) -> str:
-    """What stands instead of a text that was summarised; the summary follows."""
-    by = "written by your own model" if kind == "client" else "extracted, not written"
-    return f"[summary, {by}, of {total:,} characters; the whole text: {read_call(uri)}]"

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from polyplex.content.values import is_array, is_object
+
 _MOST_KEYS: Final = 24
 _MOST_ELEMENTS: Final = 50
 _DEEPEST: Final = 4
@@ -11,9 +13,9 @@ _LONGEST_KEY: Final = 60
 
 def outline(value: Any, depth: int = _DEEPEST, keys: int = _MOST_KEYS) -> str:
     """The shape of a value: keys with their types, arrays with their lengths; deeper levels are left out."""
-    if isinstance(value, dict):
+    if is_object(value):
         return _object([value], depth, keys)
-    if isinstance(value, list):
+    if is_array(value):
         return f"[{len(value):,} {_elements(value, depth - 1, keys)}]" if value else "[]"
     return type_name(value)
 
@@ -26,15 +28,17 @@ def type_name(value: Any) -> str:
         return "null" if value is None else "boolean"
     if isinstance(value, int | float):
         return "integer" if isinstance(value, int) else "number"
-    return "object" if isinstance(value, dict) else "array"
+    return "object" if is_object(value) else "array"
 
 
 def _elements(values: Sequence[Any], depth: int, keys: int) -> str:
     """What the elements of an array are, together."""
     sample = values[:_MOST_ELEMENTS]
-    objects = [value for value in sample if isinstance(value, dict)]
-    lists = [value for value in sample if isinstance(value, list)]
-    kinds = dict.fromkeys(type_name(value).partition(" of ")[0] for value in sample if not isinstance(value, dict | list))
+    objects = [value for value in sample if is_object(value)]
+    lists = [value for value in sample if is_array(value)]
+    kinds = dict.fromkeys(
+        type_name(value).partition(" of ")[0] for value in sample if not isinstance(value, dict | list)
+    )
     found = list(kinds)
     if objects:
         found.append(_object(objects, depth, keys))

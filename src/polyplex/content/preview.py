@@ -1,7 +1,7 @@
 """The shape of a payload in a few tokens: enough to know whether to read on, and what to ask for.
 
-It is made from the first bytes, and the last ones where they are there: the whole may be far larger than memory. What is
-counted in a part only is said to be so.
+It is made from the first bytes, and the last ones where they are there: the whole may be far larger than memory. What
+is counted in a part only is said to be so.
 """
 
 from typing import Any, Final
@@ -17,6 +17,7 @@ from polyplex.content.json_cut import json_border
 from polyplex.content.outline import outline
 from polyplex.content.records import RecordKind
 from polyplex.content.tokens import estimate
+from polyplex.content.values import is_array, is_object
 
 HEAD_BYTES: Final = 65_536
 TAIL_BYTES: Final = 4_096
@@ -24,6 +25,7 @@ _MOST_ROWS: Final = 100
 _MOST_COLUMNS: Final = 24
 _SHAPE_PART: Final = 0.7
 _RECORDS_SHOWN: Final = 100
+_RECORD_BYTES: Final = 24_576
 
 
 def preview(
@@ -40,16 +42,20 @@ def preview(
     `records_total`: the number of its records (or lines) where it was counted as it came in. Never fails.
     """
     head = data[:HEAD_BYTES]
+    if not head:
+        return "Empty"
     kind = kinds.sniff(head, media_type)
     whole = len(head) >= total_bytes
     split = records.record_kind(kind)
     if not kinds.is_text(kind) or kind == kinds.SVG:
         return fit(binaries.describe(head, kind, total_bytes, tail), max_tokens)
     shape = None
+    # More of what goes on like this tells nothing new.
+    part = head if whole else head[:_RECORD_BYTES]
     if split == "json":
-        shape = _json(head, whole, total_bytes, records_total)
+        shape = _json(part, whole, total_bytes, records_total)
     elif split is not None and split != "lines":
-        shape = _rows(head, split, whole, total_bytes, records_total)
+        shape = _rows(part, split, whole, total_bytes, records_total)
     if shape is None:
         shape = _lines(head, kind, whole, total_bytes, records_total)
     return _with_excerpts(shape, head, tail if not whole else b"", max_tokens, split)
@@ -107,7 +113,7 @@ def _json(head: bytes, whole: bool, total_bytes: int, total: int | None) -> str 
         count = _counted(seen or len(rows), seen_bytes or len(head), whole, total_bytes, total)
         where = "JSON array of" if key is None else f"JSON object, {outline_others(value, key)}{key}: array of"
         sampled = rows[:_MOST_ROWS]
-        if not all(isinstance(row, dict) for row in sampled):
+        if not all(is_object(row) for row in sampled):
             return f"{where} {count} elements: {outline(sampled)}"
         of = "" if len(sampled) == len(rows) and whole else f" (in the first {len(sampled):,})"
         return f"{where} {count} objects, keys{of}:\n{column_lines(object_columns(sampled))}"
@@ -139,11 +145,11 @@ def outline_others(value: dict[str, Any], key: str) -> str:
 
 def main_array(value: Any) -> tuple[str | None, list[Any]]:
     """The array that holds the records: the value itself, or the first member that has any."""
-    if isinstance(value, list):
+    if is_array(value):
         return None, value
-    if isinstance(value, dict):
+    if is_object(value):
         for key, member in value.items():
-            if isinstance(member, list) and member:
+            if is_array(member) and member:
                 return key, member
     return None, []
 
@@ -177,7 +183,7 @@ def _json_lines(head: bytes, whole: bool, total_bytes: int, total: int | None) -
     if not rows:
         return None
     count = _counted(len(spans), spans[-1].end, whole, total_bytes, total)
-    if all(isinstance(row, dict) for row in rows):
+    if all(is_object(row) for row in rows):
         return f"JSON lines, {count} objects, keys (in the first {len(rows):,}):\n{column_lines(object_columns(rows))}"
     return f"JSON lines, {count} values: {outline(rows)}"
 
@@ -195,7 +201,8 @@ def _lines(head: bytes, kind: str, whole: bool, total_bytes: int, total: int | N
     name = {kinds.LOG: "Log", kinds.MARKDOWN: "Markdown", kinds.HTML: "HTML", kinds.XML: "XML", kinds.CODE: "Code"}.get(
         kind, "JSON that does not parse" if kind == kinds.JSON else "Text"
     )
-    return f"{name}, {_counted(lines, len(head), whole, total_bytes, total)} lines, {total_bytes:,} bytes"
+    count = _counted(lines, len(head), whole, total_bytes, total)
+    return f"{name}, {count} line{'s' * (count != '1')}, {total_bytes:,} bytes"
 
 
 def _with_excerpts(shape: str, head: bytes, tail: bytes, max_tokens: int, split: RecordKind | None) -> str:

@@ -32,16 +32,35 @@ _LONGEST_NAME: Final = 100
 class Splitter(Protocol):
     """Takes a content in chunks of any size and gives the places of its records.
 
-    `count` is how many were given so far (a header is none), `header` the place of a table's header, `delimiter` what is
-    between its cells, `key` the member of a JSON object that holds the array; `problem` says why there are no records.
+    `count` is how many were given so far; a header is none.
     """
 
-    kind: RecordKind
     count: int
-    header: Span | None
-    delimiter: str
-    key: str | None
-    problem: str
+
+    @property
+    def kind(self) -> RecordKind:
+        """What is split."""
+        ...
+
+    @property
+    def header(self) -> Span | None:
+        """The header of a table."""
+        ...
+
+    @property
+    def delimiter(self) -> str:
+        """What is between a table's cells."""
+        ...
+
+    @property
+    def key(self) -> str | None:
+        """Where in a JSON object the array is."""
+        ...
+
+    @property
+    def problem(self) -> str:
+        """Why there are no records."""
+        ...
 
     def feed(self, chunk: bytes) -> list[Span]:
         """The records that end in this chunk."""
@@ -53,7 +72,7 @@ class Splitter(Protocol):
 
 
 class Records(Struct, frozen=True):
-    """The records of a whole content; see `Splitter` for the members."""
+    """The records of a whole content. `problem` says why there are none, `key` where in a JSON object the array is."""
 
     kind: RecordKind
     spans: list[Span]
@@ -268,7 +287,6 @@ def _delimiter(row: bytes) -> str:
 
 def _is_header(row: bytes, delimiter: bytes) -> bool:
     cells = [cell.strip().strip(b'"') for cell in row.split(delimiter)]
-    return (
-        len(set(cells)) == len(cells)
-        and all(cell and len(cell) <= _LONGEST_NAME and not _NUMBER.fullmatch(cell) for cell in cells)
+    return len(set(cells)) == len(cells) and all(
+        cell and len(cell) <= _LONGEST_NAME and not _NUMBER.fullmatch(cell) for cell in cells
     )

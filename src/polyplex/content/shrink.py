@@ -1,13 +1,14 @@
 """Making a JSON value smaller while it stays valid against its schema: structured content under a budget."""
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from polyplex.content.graphemes import safe_border
 from polyplex.content.tokens import estimate
+from polyplex.content.values import is_array, is_object
 
 _DEEPEST: Final = 100
 _MOST_POINTERS: Final = 1000
@@ -51,7 +52,12 @@ def shrink(raw: bytes, schema: Json, max_tokens: int) -> Shrunk | None:
             return None
         if estimate(raw) <= max_tokens:
             return Shrunk(raw, ())
-        for ways in (_Ways(True, True, True), _Ways(True, True, False), _Ways(True, False, False), _Ways(False, True, False)):
+        for ways in (
+            _Ways(True, True, True),
+            _Ways(True, True, False),
+            _Ways(True, False, False),
+            _Ways(False, True, False),
+        ):
             found = _fitted(value, schema, max_tokens, ways, validator)
             if found is not None:
                 return found
@@ -95,10 +101,10 @@ class _Pruning:
             raise RecursionError
         if isinstance(value, str):
             return self._string(value, schemas, pointer)
-        if isinstance(value, list):
+        if is_array(value):
             return self._array(value, self._all(schemas), pointer, depth)
-        if isinstance(value, dict):
-            return self._object(cast(Json, value), self._all(schemas), pointer, depth)
+        if is_object(value):
+            return self._object(value, self._all(schemas), pointer, depth)
         return value, len(str(value))
 
     def _string(self, text: str, schemas: list[Json], pointer: str) -> tuple[str, int]:
@@ -172,17 +178,17 @@ class _Pruning:
                 waiting.extend(_resolved(self.root, reference))
             for word in _APPLIED:
                 parts = schema.get(word)
-                waiting.extend(part for part in (parts if isinstance(parts, list) else ()) if isinstance(part, dict))
-            waiting.extend(part for word in _CONDITIONAL if isinstance(part := schema.get(word), dict))
+                waiting.extend(part for part in (parts if is_array(parts) else ()) if is_object(part))
+            waiting.extend(part for word in _CONDITIONAL if is_object(part := schema.get(word)))
         return found
 
     def _items(self, schemas: list[Json], place: int) -> list[Json]:
         found: list[Json] = []
         for schema in schemas:
             first = schema.get("prefixItems", schema.get("items"))
-            rest = schema.get("additionalItems" if isinstance(schema.get("items"), list) else "items")
-            single = first[place] if isinstance(first, list) and place < len(first) else rest
-            if isinstance(single, dict):
+            rest = schema.get("additionalItems" if is_array(schema.get("items")) else "items")
+            single = first[place] if is_array(first) and place < len(first) else rest
+            if is_object(single):
                 found.append(single)
         return found
 
@@ -190,12 +196,12 @@ class _Pruning:
         found: list[Json] = []
         for schema in schemas:
             properties = schema.get("properties")
-            own = properties.get(key) if isinstance(properties, dict) else None
+            own = properties.get(key) if is_object(properties) else None
             patterns = schema.get("patternProperties")
-            others = [*patterns.values()] if isinstance(patterns, dict) else []
+            others = [*patterns.values()] if is_object(patterns) else []
             if own is None:
                 others.append(schema.get("additionalProperties"))
-            found.extend(part for part in (own, *others) if isinstance(part, dict))
+            found.extend(part for part in (own, *others) if is_object(part))
         return found
 
 
@@ -206,8 +212,8 @@ def _resolved(root: Json, reference: str) -> Iterator[Json]:
     place: Any = root
     for step in reference[1:].split("/")[1:]:
         step = step.replace("~1", "/").replace("~0", "~").replace("%24", "$")
-        place = place.get(step) if isinstance(place, dict) else None
-    if isinstance(place, dict):
+        place = place.get(step) if is_object(place) else None
+    if is_object(place):
         yield place
 
 
@@ -218,7 +224,7 @@ def _count(schema: Json, word: str) -> int:
 
 def _names(schema: Json, word: str) -> list[str]:
     names = schema.get(word)
-    return [name for name in names if isinstance(name, str)] if isinstance(names, dict | list) else []
+    return [name for name in names if isinstance(name, str)] if is_object(names) or is_array(names) else []
 
 
 def _validator(schema: Json) -> Any:

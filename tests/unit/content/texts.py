@@ -1,4 +1,5 @@
-"""Texts of many kinds to count tokens of, all made here or read from the standard library of the Python that runs."""
+"""Texts of many kinds to count tokens of, all made here or read from the standard library of the Python
+that runs."""
 
 import base64
 import hashlib
@@ -8,52 +9,77 @@ import random
 import uuid
 from collections.abc import Callable
 
-PROSE = """The tide comes in twice a day, and with it the barges that carry gravel up the river. Nobody in the village
-remembers when the first landing was built, but the stones at its foot are older than the church. In winter, when fog
-lies over the water, the bargemen ring a small bell, and the children run down to see who is coming. "It is only the
-gravel," their mothers say, and yet they look out of the window as well. Measured over a year, about 12,400 tons pass
+PROSE = """The tide comes in twice a day, and with it the barges that carry gravel up the river. Nobody
+in the village
+remembers when the first landing was built, but the stones at its foot are older than the church. In
+winter, when fog
+lies over the water, the bargemen ring a small bell, and the children run down to see who is coming. "It
+is only the
+gravel," their mothers say, and yet they look out of the window as well. Measured over a year, about 12,
+400 tons pass
 the lock, three quarters of them in the dry months between May and September.
 """
-CHINESE = """这条河每天涨潮两次,运送砾石的驳船也随之而来。村里没有人记得第一个码头是什么时候建的,但它脚下的石头比教堂还要古老。
-冬天,当大雾笼罩水面时,船夫会敲响一口小钟,孩子们就跑下去看是谁来了。一年之中,大约有一万两千吨货物通过船闸,其中四分之三是在五月到九月的
+CHINESE = """这条河每天涨潮两次,运送砾石的驳船也随之而来。村里没有人记得第一个码头是什么时候建的,
+但它脚下的石头比教堂还要古老。
+冬天,当大雾笼罩水面时,船夫会敲响一口小钟,孩子们就跑下去看是谁来了。一年之中,大约有一万两千吨货物通过船闸,
+其中四分之三是在五月到九月的
 旱季。系统返回的数据包括名称、地址、价格和更新时间,请在使用之前检查格式是否正确。
 """
-JAPANESE = """潮は一日に二度満ちて、砂利を運ぶはしけも一緒に川をさかのぼってきます。村には最初の船着き場がいつ建てられたのかを覚えている人は
-いませんが、その足元の石は教会よりも古いものです。冬になって霧が水面をおおうと、船頭たちは小さな鐘を鳴らし、子どもたちは誰が来るのかを見に走って
+JAPANESE = """潮は一日に二度満ちて、砂利を運ぶはしけも一緒に川をさかのぼってきます。
+村には最初の船着き場がいつ建てられたのかを覚えている人は
+いませんが、その足元の石は教会よりも古いものです。冬になって霧が水面をおおうと、
+船頭たちは小さな鐘を鳴らし、子どもたちは誰が来るのかを見に走って
 いきます。データベースに接続できませんでした。設定ファイルを確認してください。
 """
-KOREAN = """조수는 하루에 두 번 밀려오고, 자갈을 나르는 바지선도 함께 강을 거슬러 올라옵니다. 마을에서는 첫 선착장이 언제 지어졌는지 기억하는
-사람이 없지만, 그 밑의 돌은 교회보다 오래되었습니다. 겨울에 안개가 물 위에 깔리면 뱃사공들은 작은 종을 울리고 아이들은 누가 오는지 보러 뛰어
+KOREAN = """조수는 하루에 두 번 밀려오고, 자갈을 나르는 바지선도 함께 강을 거슬러 올라옵니다. 마을에서는
+첫 선착장이 언제 지어졌는지 기억하는
+사람이 없지만, 그 밑의 돌은 교회보다 오래되었습니다. 겨울에 안개가 물 위에 깔리면 뱃사공들은 작은 종을
+울리고 아이들은 누가 오는지 보러 뛰어
 내려갑니다. 데이터베이스에 연결할 수 없습니다. 설정 파일을 확인하십시오.
 """
-RUSSIAN = """Прилив приходит дважды в день, а с ним и баржи, которые везут гравий вверх по реке. Никто в деревне не помнит,
-когда построили первую пристань, но камни у её основания старше церкви. Зимой, когда над водой лежит туман, лодочники
+RUSSIAN = """Прилив приходит дважды в день, а с ним и баржи, которые везут гравий вверх по реке. Никто в
+деревне не помнит,
+когда построили первую пристань, но камни у её основания старше церкви. Зимой, когда над водой лежит
+туман, лодочники
 звонят в маленький колокол, и дети бегут вниз посмотреть, кто идёт. Не удалось подключиться к базе данных.
 """
-GREEK = """Η παλίρροια έρχεται δύο φορές την ημέρα και μαζί της οι φορτηγίδες που ανεβάζουν χαλίκι στο ποτάμι. Κανείς στο
-χωριό δεν θυμάται πότε χτίστηκε η πρώτη αποβάθρα, αλλά οι πέτρες στα θεμέλιά της είναι παλαιότερες από την εκκλησία.
+GREEK = """Η παλίρροια έρχεται δύο φορές την ημέρα και μαζί της οι φορτηγίδες που ανεβάζουν χαλίκι στο
+ποτάμι. Κανείς στο
+χωριό δεν θυμάται πότε χτίστηκε η πρώτη αποβάθρα, αλλά οι πέτρες στα θεμέλιά της είναι παλαιότερες από
+την εκκλησία.
 """
-ARABIC = """يأتي المد مرتين في اليوم، ومعه المراكب التي تحمل الحصى إلى أعلى النهر. لا أحد في القرية يتذكر متى بُني الرصيف
+ARABIC = """يأتي المد مرتين في اليوم، ومعه المراكب التي تحمل الحصى إلى أعلى النهر. لا أحد في القرية
+يتذكر متى بُني الرصيف
 الأول، لكن الحجارة عند أسفله أقدم من الكنيسة. في الشتاء، عندما يغطي الضباب الماء، يقرع البحارة جرسًا صغيرًا.
 """
-HEBREW = """הגאות באה פעמיים ביום, ואיתה הדוברות שנושאות חצץ במעלה הנהר. איש בכפר אינו זוכר מתי נבנה הרציף הראשון, אבל
+HEBREW = """הגאות באה פעמיים ביום, ואיתה הדוברות שנושאות חצץ במעלה הנהר. איש בכפר אינו זוכר מתי נבנה
+הרציף הראשון, אבל
 האבנים שלמרגלותיו עתיקות מן הכנסייה. בחורף, כשערפל רובץ על המים, הספנים מצלצלים בפעמון קטן.
 """
 HINDI = """ज्वार दिन में दो बार आता है और उसके साथ वे नावें भी आती हैं जो नदी में ऊपर की ओर बजरी ले जाती हैं। गाँव में किसी को याद
-नहीं कि पहला घाट कब बना था, लेकिन उसके नीचे के पत्थर गिरजाघर से भी पुराने हैं। सर्दियों में जब पानी पर कोहरा छा जाता है, नाविक घंटी बजाते हैं।
+नहीं कि पहला घाट कब बना था, लेकिन उसके नीचे के पत्थर गिरजाघर से भी पुराने हैं। सर्दियों में जब पानी पर कोहरा छा जाता है,
+नाविक घंटी बजाते हैं।
 """
 THAI = """น้ำขึ้นวันละสองครั้ง และเรือบรรทุกกรวดก็ขึ้นมาตามแม่น้ำพร้อมกัน ไม่มีใครในหมู่บ้านจำได้ว่าท่าเรือแห่งแรกสร้างขึ้นเมื่อใด
 แต่หินที่ฐานของมันเก่าแก่กว่าโบสถ์ ในฤดูหนาว เมื่อหมอกปกคลุมผืนน้ำ คนเรือจะสั่นกระดิ่งเล็ก ๆ
 """
-GERMAN = """Zweimal am Tag kommt die Flut, und mit ihr kommen die Lastkähne, die den Kies flussaufwärts bringen. Niemand im
-Dorf weiß noch, wann die erste Anlegestelle gebaut wurde, doch die Steine an ihrem Fuß sind älter als die Kirche. Im
-Winter, wenn Nebel über dem Wasser liegt, läuten die Schiffer eine kleine Glocke. Die Datenbankverbindung schlug fehl.
+GERMAN = """Zweimal am Tag kommt die Flut, und mit ihr kommen die Lastkähne, die den Kies flussaufwärts
+bringen. Niemand im
+Dorf weiß noch, wann die erste Anlegestelle gebaut wurde, doch die Steine an ihrem Fuß sind so alt wie
+die Kirche. Im
+Winter, wenn Nebel über dem Wasser liegt, läuten die Schiffer eine kleine Glocke. Die
+Datenbankverbindung schlug fehl.
 """
-VIETNAMESE = """Thủy triều lên hai lần mỗi ngày, và cùng với nó là những chiếc sà lan chở sỏi ngược dòng sông. Không ai trong
-làng nhớ bến tàu đầu tiên được xây khi nào, nhưng những viên đá dưới chân nó còn cổ hơn cả nhà thờ. Vào mùa đông, khi
+VIETNAMESE = """Thủy triều lên hai lần mỗi ngày, và cùng với nó là những chiếc sà lan chở sỏi ngược dòng
+sông. Không ai trong
+làng nhớ bến tàu đầu tiên được xây khi nào, nhưng những viên đá dưới chân nó còn cổ hơn cả nhà thờ. Vào
+mùa đông, khi
 sương mù phủ trên mặt nước, những người lái thuyền rung một chiếc chuông nhỏ.
 """
-EMOJI = "🚀 launched 🎉🎉 done ✅ failed ❌ 👩‍👩‍👧 family 🇩🇪 🇯🇵 flags 👍🏽 ok 🔥🔥🔥 💡 idea 📈 up 📉 down ⚠️ careful 😀😂🤔🙏 "
+EMOJI = (
+    "🚀 launched 🎉🎉 done ✅ failed ❌ 👩‍👩‍👧 family 🇩🇪 🇯🇵 flags "
+    "👍🏽 ok 🔥🔥🔥 💡 idea 📈 up 📉 down ⚠️ careful 😀😂🤔🙏 "
+)
 
 
 def _rows(count: int) -> list[dict[str, object]]:
@@ -65,7 +91,7 @@ def _rows(count: int) -> list[dict[str, object]]:
             "town": chance.choice(towns),
             "weight_kg": round(chance.uniform(5, 900), 2),
             "loaded": chance.random() > 0.4,
-            "at": f"2026-0{chance.randint(1, 9)}-{chance.randint(10, 28)}T0{chance.randint(1, 9)}:15:{chance.randint(10, 59)}Z",
+            "at": f"2026-0{chance.randint(1, 9)}-{chance.randint(10, 28)}T0{chance.randint(1, 9)}:15:3{number % 7}Z",
             "note": chance.choice(["", "bell rung twice", "fog on the water", "waits at the lock"]),
             "tags": chance.sample(["gravel", "sand", "coal", "empty"], 2),
         }
@@ -83,7 +109,8 @@ def _log() -> str:
     chance = random.Random(3)
     levels = ["INFO", "INFO", "INFO", "WARNING", "ERROR"]
     return "\n".join(
-        f"2026-03-0{chance.randint(1, 9)} 12:{chance.randint(10, 59)}:{chance.randint(10, 59)},{chance.randint(100, 999)} "
+        f"2026-03-0{chance.randint(1, 9)} 12:{chance.randint(10, 59)}:{chance.randint(10, 59)},"
+        f"{chance.randint(100, 999)} "
         f"{chance.choice(levels)} [worker-{chance.randint(1, 9)}] lock.gate: opened in {chance.randint(3, 900)} ms "
         f"(request {uuid.UUID(int=chance.getrandbits(128))})"
         for _ in range(120)
@@ -100,16 +127,16 @@ def _source(module: str) -> Callable[[], str]:
 
 def _doc(module: str) -> Callable[[], str]:
     return lambda: "\n".join(
-        inspect.getdoc(thing) or "" for _, thing in sorted(vars(__import__(module, fromlist=["x"])).items(), key=str)
+        inspect.getdoc(thing) or "" for _, thing in sorted(vars(__import__(module, fromlist=["x"])).items())
     )[:40_000]
 
 
 HTML = "".join(
-    f'<tr class="row-{n % 2}"><td><a href="/barges/{n}?sort=asc">Barge {n}</a></td><td align="right">{n * 37}</td></tr>\n'
+    f'<tr class="row-{n % 2}"><td><a href="/barges/{n}?sort=asc">Barge {n}</a></td><td>{n * 37}</td></tr>\n'
     for n in range(80)
 )
 MARKDOWN = "".join(
-    f"## Lock {n}\n\nThe gate opens **twice** a day; see [the table](#lock-{n}).\n\n| day | tons |\n|---|---:|\n| Mon | "
+    f"## Lock {n}\n\nThe gate opens **twice** a day; see [it](#lock-{n}).\n\n| day | tons |\n|---|---:|\n| Mon | "
     f"{n * 11} |\n\n- check the bell\n- write the `log`\n\n"
     for n in range(30)
 )
@@ -170,4 +197,6 @@ KINDS: dict[str, Callable[[], str]] = {
     "only emoji": lambda: "".join(chr(0x1F300 + byte) for byte in _bytes(900)),
     "mixed": lambda: (PROSE + CHINESE + json.dumps(_rows(9)) + RUSSIAN + EMOJI) * 2,
     "escaped JSON": lambda: json.dumps([{"text": CHINESE[:80], "number": n} for n in range(9)]),
+    "prose in capitals": lambda: (PROSE * 3).upper(),
+    "base32": lambda: base64.b32encode(_bytes(4000)).decode(),
 }
