@@ -32,6 +32,10 @@ test *arguments:
 bench *arguments:
     python bench/run.py {{ arguments }}
 
+# measure the quality of one part, such as `tools` for the search of tools
+eval part *arguments:
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m eval.{{ part }} {{ arguments }}
+
 # run the official conformance suite directly and through polyplex
 conformance *arguments:
     python tests/conformance/run.py {{ arguments }}
@@ -39,6 +43,10 @@ conformance *arguments:
 # run the compatibility matrix and write docs/compatibility.md from what it came to
 compatibility *arguments:
     python -m tests.matrix.write {{ arguments }}
+
+# export tools to each model provider and check them against its rules and its SDK's types
+exports *arguments:
+    python scripts/check_exports.py {{ arguments }}
 
 # check the links and examples of the documents
 docs:

@@ -59,7 +59,7 @@ def problems_of(made: Export) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=ROOT / "tests" / "data" / "toolsearch", metavar="DIR")
+    parser.add_argument("--data", type=Path, default=ROOT / "tests" / "data" / "exports", metavar="DIR")
     parser.add_argument("--show", type=int, default=5, metavar="N", help="how many problems and reasons to print")
     options = parser.parse_args()
     files = sorted(options.data.glob("*/tools.jsonl")) or sorted(options.data.glob("tools.jsonl"))

@@ -2,6 +2,7 @@
 
 PolyplexError
   ConfigError              the configuration is wrong: file, line and key are named
+  MissingExtraError        an optional package is needed that is not installed
   ProtocolError            a message breaks the protocol
     LocalProtocolError     we would have sent it
     RemoteProtocolError    the peer sent it
@@ -35,6 +36,15 @@ class ConfigError(PolyplexError):
         self.message, self.file, self.line, self.key = message, file, line, key
         where = f"{file}:{line}" if file and line else str(file or "")
         super().__init__(": ".join(part for part in (where, key, message) if part))
+
+
+class MissingExtraError(PolyplexError):
+    """Something needs a package that is not installed. `str()` says what, and the command that installs it."""
+
+    def __init__(self, what: str, extra: str, reason: str = "") -> None:
+        because = f" ({reason})" if reason else ""
+        super().__init__(f"{what} is not available{because}: pip install 'polyplex[{extra}]'")
+        self.extra = extra
 
 
 class ProtocolError(PolyplexError):

@@ -20,6 +20,7 @@ from tests.matrix.stage import Front, Server, serving
 HERE = Path(__file__).parent
 TOOLS = HERE.parent / "data" / "toolsearch" / "livemcpbench" / "tools.jsonl"
 QUERY, NAME = "get the current price of a stock", "yahoo-finance__get_current_stock_price"
+OWN = ["polyplex__find_tools", "polyplex__call_tool", "polyplex__read_payload"]
 ARGUMENTS = {"symbol": "ACME"}
 CLIENT_SECONDS = 90
 pytestmark = [pytest.mark.timeout(240)]
@@ -92,7 +93,7 @@ async def test_the_sdk_of_every_revision_finds_and_calls_a_tool_in_two_calls(
             for transport in ("stdio", "sse" if revision == R1 else "http"):
                 seen = await seen_by(made, revision, transport, found[revision])
                 assert seen["revision"] == revision
-                assert seen["names"] == ["polyplex__find_tools", "polyplex__call_tool"]
+                assert seen["names"] == OWN
                 assert estimate(seen["listed"]) < 2000
                 assert seen["found"].splitlines()[1].startswith(f"{NAME}(symbol: string)"), seen["found"]
                 called = json.loads(seen["called"])
@@ -110,5 +111,5 @@ async def test_all_tools_cost_fifty_times_as_much(tmp_path: Path) -> None:
         other = await made.connect(MODERN, "stdio")
         whole = (await other.request("tools/list", {}))["tools"]
         await other.close()
-    assert len(whole) == 527
+    assert len([tool for tool in whole if tool["name"] not in OWN]) == 527
     assert 50 * estimate(json.dumps(short, ensure_ascii=False)) < estimate(json.dumps(whole, ensure_ascii=False))

@@ -1,6 +1,7 @@
 """Resources and prompts as constant tools, for clients that know nothing but tools."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,17 @@ async def test_a_modern_client_is_asked_by_the_answer_and_its_retry_is_a_tool_re
 
 def _asking(method: str) -> dict[str, Any]:
     return {"era": "legacy", "asking": {"resources/read": [{"method": method, "params": PARAMS[method]}]}}
+
+
+async def test_a_large_resource_is_bounded_as_any_result_and_can_be_read_on(tmp_path: Path) -> None:
+    contents = [{"uri": "note:1", "mimeType": "text/plain", "text": "".join(f"line {n}\n" for n in range(8_000))}]
+    answers = {"era": "legacy", "broken": {"resources/read": {"contents": contents}}}
+    async with stage(tmp_path, {"a": CONTENT | answers}, results={"maxTokens": 1000}, **BOTH) as on:
+        await on.up("a")
+        client = await on.legacy()
+        result = await client.call(READ, uri="a+note:1")
+        assert len(json.dumps(result)) < 8000
+        uri = re.findall(r"polyplex://payload/[\w-]+", json.dumps(result))[0]
+        part = await client.call("polyplex__read_payload", uri=uri, lines="7000-7001")
+        assert "line 6999" in json.dumps(part)
+        assert "line 0" in json.dumps(await client.call(READ, uri=uri))

@@ -7,7 +7,7 @@ import pytest
 from tests.hard_cases.front import http_front, modern
 from tests.hard_cases.test_h07_headers import ARGUMENTS, SERVER, mirrored
 from tests.interaction.scripted_http import scripted_http
-from tests.interaction.stage import Json, stage, text, value
+from tests.interaction.stage import Json, RefusedError, stage, text, value
 from tests.interaction.tasks import DECLARED, ended, job, plain, task_server
 
 CALL = "polyplex__call_tool"
@@ -25,6 +25,15 @@ async def test_a_task_of_2025_is_made_and_its_result_fetched(tmp_path: Path) -> 
         task = (await client.request("tools/call", wrapped(job(polls=1))))["task"]
         assert (await ended(client, task["taskId"]))["status"] == "completed"
         assert value(await client.request("tasks/result", {"taskId": task["taskId"]})) == {}
+
+
+async def test_a_search_is_no_task(tmp_path: Path) -> None:
+    async with task_server(tmp_path, "stdio", era="legacy") as on:
+        client = await on.legacy()
+        with pytest.raises(RefusedError):
+            await client.request(
+                "tools/call", {"name": "polyplex__find_tools", "arguments": {"query": "x"}, "task": {"ttl": 5}}
+            )
 
 
 @pytest.mark.parametrize("server", ["legacy", "modern"])

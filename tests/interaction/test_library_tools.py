@@ -30,7 +30,7 @@ async def test_tools_are_found_best_first_within_a_budget(tmp_path: Path) -> Non
         assert 1 <= len(few) < len(whole)
         assert few == [tool for tool in whole if tool in few]
         assert await mux.find_tools("mail file", token_budget=1) == []
-        assert [each["uri"] for each in await mux.find_resources("groceries")] == ["a+note:1"]
+        assert (await mux.find_resources("groceries"))[0]["uri"] == "a+note:1"
         assert [each["name"] for each in await mux.find_prompts("greet")] == ["a__greet"]
 
 

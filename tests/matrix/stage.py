@@ -87,6 +87,7 @@ class Front:
         """Write the configuration."""
         # A client that lists once and never again is to see the tools of a server that is slow to start.
         options: Json = {"state": f"sqlite:{self.folder / 'state.db'}", "firstListWaitSeconds": 30}
+        options["results"] = {"mode": "raw"}
         config = {"mcpServers": {"peer": self.server.entry}, "polyplex": options}
         self.config.write_text(json.dumps(config))
 

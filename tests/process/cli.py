@@ -68,7 +68,7 @@ class Home:
             "args": ["-S", "-c", "import sys; sys.stdin.readline(); sys.exit('Error: TEST_KEY is not set')"],
         }
 
-    def configure(self, servers: Mapping[str, object], **options: object) -> Path:
+    def configure(self, servers: Mapping[str, object], /, **options: object) -> Path:
         """Write the configuration that is found without --config."""
         file = self.folder / "polyplex.json"
         file.write_text(json.dumps({"mcpServers": servers, "polyplex": options}), encoding="utf-8")

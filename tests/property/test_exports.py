@@ -16,8 +16,8 @@ from tests.providers.rules import CHECKS
 
 NAMES = ("a", "b", "c d", "$top", "élan", "x.y")
 SCALARS: tuple[Any, ...] = (None, True, False, 0, 1, 2, 1.5, "", "a", "ab", "ba")
-LOOSE = (("openai", "chat"), ("openai", "responses"), ("anthropic", "messages"), ("gemini", "json_schema"))
-FEW = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+LOOSE = (("openai", "chat"), ("anthropic", "messages"), ("gemini", "json_schema"))
+FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 names = st.sampled_from(NAMES)
 values = st.recursive(
@@ -337,3 +337,17 @@ def test_what_is_no_schema_harms_no_other_tool(junk: Any) -> None:
         for one in made.exported:
             assert not list(CHECKS[provider](one.declaration))
         assert all(entry.reason for entry in made.aside)
+
+
+@pytest.mark.parametrize(("provider", "form", "strict"), [("openai", "responses", True), ("gemini", "openapi", False)])
+@given(schema=roots, given_values=st.lists(arguments, max_size=4))
+@FEW
+def test_any_schema_keeps_the_rules_of_narrow_forms(
+    provider: str, form: str, strict: bool, schema: dict[str, Any], given_values: list[dict[str, Any]]
+) -> None:
+    made = export(provider, [tool(schema)], form=form, strict=strict)
+    for declaration in made.declarations:
+        assert not list(CHECKS[provider](declaration))
+        for value in given_values:
+            _, given_to = made.arguments_for("tool", value)
+            assert without_nulls(made.original("tool", given_to)[1]) == without_nulls(value)

@@ -6,6 +6,8 @@ from typing import Final, Literal
 DEFAULT_ADDRESS: Final = "127.0.0.1:7332"
 SHELLS: Final = ("bash", "zsh", "fish")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+FAIL_LEVELS: Final = ("error", "warning", "note", "never")
+TOKENIZERS: Final = ("o200k_base", "cl100k_base", "estimate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Example:
 class Command:
     """One command. `name` may be two words."""
 
-    name: Literal["serve", "tools", "call", "doctor", "config check", "completion"]
+    name: Literal["serve", "tools", "call", "lint", "cost", "doctor", "config check", "completion"]
     summary: str
     text: tuple[str, ...]
     options: tuple[Option, ...] = ()
@@ -119,6 +121,62 @@ CALL: Final = Command(
         Example("polyplex call git__git_log - < arguments.json", ""),
     ),
 )
+LINT: Final = Command(
+    "lint",
+    "judge what servers offer: words, schemas, annotations, tools that are confused",
+    (
+        "Starts every server, and prints what is wrong with its tools, resources and prompts, worst first: why it "
+        "matters, what to do, and better words to paste, into the configuration (paste) or the server (author). The "
+        "words are made of what is there, so read them before you use them.",
+        "Which tools are confused is measured: queries made of each tool's own words, and given ones, that find "
+        "another tool first.",
+    ),
+    (
+        CONFIG,
+        Option(
+            ("--queries",),
+            'queries to measure with, JSON lines {"text": ..., "relevant": [NAME, ...]}',
+            "FILE",
+            is_file=True,
+        ),
+        Option(("-k",), "print at most N findings", "N"),
+        Option(("--json",), "print all findings as JSON, for programs"),
+        Option(("--overrides",), "print only the proposed words, as a fragment of the configuration"),
+        Option(
+            ("--fail-on",),
+            "exit with 1 for a finding as bad as this or worse (default error)",
+            "LEVEL",
+            choices=FAIL_LEVELS,
+        ),
+    ),
+    (Argument("SERVER", "only findings about these servers", required=False, repeats=True),),
+    (
+        Example("polyplex lint", "all servers"),
+        Example("polyplex lint files -k 10", "the ten worst of one server"),
+        Example("polyplex lint --overrides > words.json", "the words, to be merged into a configuration"),
+        Example("polyplex lint --fail-on warning", "in CI"),
+    ),
+)
+COST: Final = Command(
+    "cost",
+    "show what tools and results cost in tokens",
+    (
+        "Starts every server, and counts the tokens of each tool as a model gets it (name, description, input schema), "
+        "of instructions, and of what results have cost since they were counted.",
+        "Says what `expose: auto` lists, and what it saves.",
+    ),
+    (
+        CONFIG,
+        Option(("-k",), "print at most N tools of each server (default 5)", "N"),
+        JSON,
+        Option(("--tokenizer",), "what to count with (default the best that is installed)", "NAME", choices=TOKENIZERS),
+    ),
+    (),
+    (
+        Example("polyplex cost", "a table"),
+        Example("polyplex cost --json | jq '.servers[] | {name, tokens}'", "for programs"),
+    ),
+)
 DOCTOR: Final = Command(
     "doctor",
     "start every server; say what works, what does not, and what to do",
@@ -152,5 +210,5 @@ COMPLETION: Final = Command(
         Example("polyplex completion fish > ~/.config/fish/completions/polyplex.fish", ""),
     ),
 )
-COMMANDS: Final = (SERVE, TOOLS, CALL, DOCTOR, CONFIG_CHECK, COMPLETION)
+COMMANDS: Final = (SERVE, TOOLS, CALL, LINT, COST, DOCTOR, CONFIG_CHECK, COMPLETION)
 EVERYWHERE: Final = (VERBOSE, HELP)

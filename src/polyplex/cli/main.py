@@ -83,6 +83,14 @@ def _command(request: Request) -> Callable[[Request], int]:
         from polyplex.cli.call import call
 
         return call
+    if name == "lint":
+        from polyplex.cli.lint import lint
+
+        return lint
+    if name == "cost":
+        from polyplex.cli.cost import cost
+
+        return cost
     if name == "doctor":
         from polyplex.cli.doctor import doctor
 

@@ -73,6 +73,7 @@ class Gateway:
         await self.tasks.stop()
         await self.core.finder.stop()
         await self.core.pool.stop()
+        await self.core.usage.stop()
         await self.core.results.stop()
         self.core.parking.stop()
         self.notices.stop()

@@ -17,8 +17,9 @@ from polyplex.gateway.client import Client
 from polyplex.gateway.profile import Profile
 from polyplex.mux.entries import Entry
 from polyplex.protocol.bridge import results
+from polyplex.protocol.bridge.tasks import not_a_task_tool
 from polyplex.protocol.jsonrpc import Fields, decode_fields, decode_text, encode_json
-from polyplex.protocol.revisions import MODERN, Era
+from polyplex.protocol.revisions import LATEST_LEGACY, MODERN, R2025_11_25, Era
 from polyplex.transports.exchange import Reply
 
 BUILTIN: Final = RESERVED_SERVER
@@ -37,17 +38,18 @@ class ToolFailure(Exception):
 class BuiltinTool(NamedTuple):
     """A tool of polyplex.
 
-    `run` gets the arguments decoded, once they fit the entry's `inputSchema` (unless not `checked`); the raw params
-    are in `call.fields`. It
-    gives the result as `tools/call` has it in the legacy era, or a finished `Reply`; it raises `ToolFailure`, or
-    `RpcError` for what is no answer for a model. `listed` tells for a profile, and whether only search tools are
-    listed, if the tool is to be seen; it can be called all the same.
+    `run` gets the arguments decoded, with `checked` once they fit the entry's `inputSchema`; the raw params are in
+    `call.fields`. It gives the result as `tools/call` has it in the legacy era, or a finished `Reply`; it raises
+    `ToolFailure`, or `RpcError` for what is no answer for a model. `listed` tells for a profile, and whether tools are
+    searched for, if the tool is to be seen; it can be called all the same. `tasks` is for one whose calls may become
+    tasks.
     """
 
     entry: Entry
     run: Run
     listed: Listed
     checked: bool = True
+    tasks: bool = False
 
 
 class Builtins:
@@ -91,6 +93,8 @@ class Builtins:
 
     async def answer(self, tool: BuiltinTool, call: Call, client: Client, fields: Fields) -> Reply:
         """Run a tool. Raises `RpcError` where it does."""
+        if not tool.tasks and "task" in fields and R2025_11_25 <= call.session.revision <= LATEST_LEGACY:
+            raise not_a_task_tool(tool.entry.key)
         call.server = BUILTIN
         call.fields = fields
         try:

@@ -17,6 +17,7 @@ from polyplex.gateway.profile import Profiles
 from polyplex.gateway.results.service import Results
 from polyplex.gateway.returns import Returns
 from polyplex.gateway.states import States
+from polyplex.gateway.usage import Usage
 from polyplex.gateway.views import View, Views
 from polyplex.mux.router import Target
 from polyplex.protocol.jsonrpc import Fields
@@ -67,6 +68,7 @@ class Core:
         self._early: dict[Upstream, list[asyncio.Future[None]]] = {}
         self.parking = Parking(States(lambda: key_ring(config)), ttl)
         self.returns = Returns(self.parking, ttl)
+        self.usage = Usage(state_database(config.options.state))
         self.results = Results(config, state_folder(config))
         self.tasks: TaskCalls
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from polyplex.catalog.documents import document
-from polyplex.catalog.search.types import Found, Kind
+from polyplex.catalog.search.types import Document, Found, Kind
 from polyplex.config.model import SearchOptions
-from polyplex.errors import SearchUnavailable
+from polyplex.errors import MissingExtraError, SearchUnavailable
 from polyplex.gateway.views import View
 from polyplex.mux.entries import Entry
 from polyplex.protocol.revisions import LIST_METHODS
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("polyplex.gateway")
 MAX_INDEXES: Final = 8
 WAIT_SECONDS: Final = 20.0
+UPDATE_SECONDS: Final = 2.0
 MAX_QUERY: Final = 2000
 MEMBER_OF: Final[dict[Kind, str]] = {
     "tool": "tools",
@@ -40,15 +41,22 @@ class Match(NamedTuple):
 
 
 class _Kept:
-    """One index: what it is of, whose lists those were, and the update under way."""
+    """One index: what it is of, whose lists those were, and the update under way. `first` is done once it is there."""
 
-    __slots__ = ("content", "index", "lineage", "update")
+    __slots__ = ("content", "first", "index", "lineage", "update")
 
     def __init__(self, lineage: tuple[int, ...]) -> None:
         self.lineage = lineage
         self.content = b""
         self.index: SearchIndex | None = None
+        self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.update: asyncio.Task[None] | None = None
+
+    def offer(self, index: "SearchIndex | None") -> None:
+        """Searches use this index from now on; None where none could be built."""
+        self.index = index
+        if not self.first.done():
+            self.first.set_result(None)
 
 
 class Finder:
@@ -88,12 +96,13 @@ class Finder:
         return Match([known[hit.key] for hit in found.hits if hit.key in known], found.confident)
 
     async def _ready(self, kept: _Kept, seconds: float | None) -> "SearchIndex":
-        """An index that has been there before serves while it is brought up to date, unless that is soon done."""
-        if kept.update is not None:
-            await asyncio.wait([kept.update], timeout=seconds)
+        """The index; one that is just being brought up to date serves as it was, unless that is soon done."""
         if kept.index is None:
-            late = kept.update is not None and not kept.update.done()
-            why = "is still being built; search again in a few seconds" if late else "could not be built; see the log"
+            await asyncio.wait([kept.first], timeout=seconds)
+        elif kept.update is not None:
+            await asyncio.wait([kept.update], timeout=UPDATE_SECONDS)
+        if kept.index is None:
+            why = "could not be built; see the log" if kept.first.done() else "is still being built; try again soon"
             raise SearchUnavailable(f"The search index {why}.")
         return kept.index
 
@@ -114,8 +123,7 @@ class Finder:
         self._kept[content] = kept
         while len(self._kept) > MAX_INDEXES:
             self._kept.popitem(last=False)
-        before = kept.update
-        kept.update = self._background.start(self._updated(kept, view, before))
+        kept.update = self._background.start(self._updated(kept, view, kept.update))
         return kept
 
     async def _updated(self, kept: _Kept, view: View, before: "asyncio.Task[None] | None") -> None:
@@ -123,10 +131,32 @@ class Finder:
             await asyncio.wait([before])
         if kept.content != _content(view):  # overtaken by a newer list
             return
+        lists = {member: view.routes.listed(member).entries for member in LIST_METHODS.values()}
+        texts = view.server_texts()
         try:
-            kept.index = await asyncio.to_thread(_build, kept.index, self._options, _lists(view), view.server_texts())
+            index = kept.index
+            if index is None:
+                index = await asyncio.to_thread(self._opened)
+                if self._options.embedder == "minilm":  # it reads slowly: until it is done, the words it knows serve
+                    kept.offer(await asyncio.to_thread(_filled, await asyncio.to_thread(_plain), lists, texts))
+            kept.offer(await asyncio.to_thread(_filled, index, lists, texts))
         except Exception:
             log.exception("the search index could not be built")
+            kept.offer(kept.index)
+
+    def _opened(self) -> "SearchIndex":
+        """An empty index with what the configuration asks for; in a thread."""
+        from polyplex.catalog.search.index import SearchIndex
+        from polyplex.embed.embedder import open_embedder
+
+        options, model = self._options, None
+        if options.embedder == "minilm":
+            try:
+                model = open_embedder("minilm")
+            except MissingExtraError as error:
+                log.warning("search goes on without the embedder: %s", error)
+        static = None if options.embedder == "none" else open_embedder("static")
+        return SearchIndex(static, model, lexical_weight=options.lexical_weight)
 
     async def stop(self) -> None:
         """Nobody waits any more; what a thread is just building, it builds to its end."""
@@ -146,18 +176,18 @@ def _content(view: View) -> bytes:
     return view.content
 
 
-def _lists(view: View) -> dict[str, list[Entry]]:
-    return {member: view.routes.listed(member).entries for member in LIST_METHODS.values()}
-
-
-def _build(
-    index: "SearchIndex | None", options: SearchOptions, lists: dict[str, list[Entry]], texts: dict[str, str]
-) -> "SearchIndex":
-    """Bring an index up to date, or make it; in a thread."""
+def _plain() -> "SearchIndex":
+    """An empty index with the vectors that polyplex carries; in a thread."""
     from polyplex.catalog.search.index import SearchIndex
+    from polyplex.embed.embedder import open_embedder
 
-    made = SearchIndex() if index is None else index
-    made.update(
+    return SearchIndex(open_embedder("static"))
+
+
+def _filled(index: "SearchIndex", lists: dict[str, list[Entry]], texts: dict[str, str]) -> "SearchIndex":
+    """Bring an index up to date; in a thread."""
+    documents: list[Document] = [
         document(member, entry, texts.get(entry.server, "")) for member, entries in lists.items() for entry in entries
-    )
-    return made
+    ]
+    index.update(documents)
+    return index

@@ -20,6 +20,7 @@ from polyplex.errors import (
 from polyplex.gateway import rounds
 from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
+from polyplex.gateway.usage import came
 from polyplex.mux.entries import Naming
 from polyplex.mux.rewrite import rewrite_result
 from polyplex.mux.router import Routes, Target
@@ -53,7 +54,7 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         fields = call.fields or decode_params(call.params or b"{}")
         builtin = core.builtins.named(call.method, fields)
         if builtin is not None:
-            return await core.builtins.answer(builtin, call, client, fields)
+            return core.usage.counted_builtin(call, builtin, await core.builtins.answer(builtin, call, client, fields))
         if "requestState" in fields and client.binding.era is MODERN:
             back = await core.returns.back(call, client, fields)
             if isinstance(back, Reply):
@@ -85,14 +86,18 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
         if era is MODERN and rounds.needs_input(reply.result):
             reply = await asked(core, call, client, upstream, outgoing, reply)
         if reply.result is None:
-            passing = reply.stream is not None
-            return reply if passing else await failed(core, call, client, upstream, target, reply, fields)
+            passing = core.usage.counted(call, target, reply)
+            return (
+                passing
+                if reply.stream is not None
+                else await failed(core, call, client, upstream, target, reply, fields)
+            )
         modern = client.binding.era is era is MODERN
         result = core.tasks.passed(call, client, upstream, reply.result) if tasks and modern else reply.result
         result = finish(call, result, era, upstream.naming)
-        small = not core.results.concerns(reply, result)
+        size, small = came(reply, result), not core.results.concerns(reply, result)
         reply.result = result if small else await core.results.bounded(call, client, target, reply, result)
-        return reply
+        return core.usage.counted(call, target, reply, size)
     except (RpcError, RemoteProtocolError, UpstreamError, PayloadError) as error:
         return answer_failure(call, error)
 

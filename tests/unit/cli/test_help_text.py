@@ -74,6 +74,8 @@ def test_usage_shows_what_is_optional_and_what_repeats() -> None:
         "polyplex serve [options]",
         "polyplex tools [QUERY...] [options]",
         "polyplex call NAME [ARGUMENTS] [options]",
+        "polyplex lint [SERVER...] [options]",
+        "polyplex cost [options]",
         "polyplex doctor [options]",
         "polyplex config check [options]",
         "polyplex completion SHELL [options]",

@@ -15,8 +15,8 @@ class ModelCall(NamedTuple):
     id: str
 
 
-def read_call(provider: str, call: Any) -> ModelCall:
-    """The call in a provider's tool-call object. Raises `ExportError`."""
+def read_call(provider: str, call: Any, *, arguments: bool = True) -> ModelCall:
+    """The call in a provider's tool-call object; without `arguments`, only which call it is. Raises `ExportError`."""
     fields = as_fields(call)
     inner = fields
     for name in ("function", "functionCall", "function_call"):
@@ -26,9 +26,10 @@ def read_call(provider: str, call: Any) -> ModelCall:
     name = inner.get("name")
     if not isinstance(name, str):
         raise ExportError(f"{_ARTICLE.get(provider, provider)} call needs a name; got the members {_names(fields)}")
-    given = next((inner[key] for key in ("arguments", "input", "args") if inner.get(key) is not None), {})
+    given = next((inner[key] for key in ("arguments", "input", "args") if inner.get(key) is not None), None)
     identifier = fields.get("call_id") or fields.get("id") or inner.get("id") or ""
-    return ModelCall(name, read_arguments(name, given), identifier if isinstance(identifier, str) else "")
+    read = read_arguments(name, given) if arguments else {}
+    return ModelCall(name, read, identifier if isinstance(identifier, str) else "")
 
 
 _ARTICLE = {"openai": "an OpenAI", "anthropic": "an Anthropic", "gemini": "a Gemini"}

@@ -20,10 +20,11 @@ _LONG: Final = 32_768
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The rules of one form of one provider. `formats` and `enum_types` None mean all of them.
+    """The rules of one form of one provider. `formats` None means all of them.
 
     `spread` asks for `anyOf` without other assertions beside it, `typed` for a type on each schema, `strict` for closed
-    objects whose properties are all required; `depth` counts levels below the root.
+    objects whose properties are all required, `enum_types` for one type each besides null, and names those that may
+    have an enum; `depth` counts levels below the root.
     """
 
     provider: str
@@ -43,6 +44,7 @@ class Dialect:
     additional: bool = True
     annotations: bool = True
     explicit: bool = False
+    lookaround: bool = True
     depth: int = 40
 
 
@@ -70,6 +72,7 @@ _STRICT: Final = replace(
     spread=True,
     typed=True,
     strict=True,
+    lookaround=False,
     annotations=False,
     # "up to 10 levels of nesting": counted so that every way of counting comes to no more
     depth=8,
@@ -81,7 +84,7 @@ _GEMINI: Final = Dialect(
     max_tools=512,
     property_name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}"),
     limits=frozenset(("minItems", "maxItems", "minimum", "maximum", "format")),
-    formats=frozenset(("date-time", "date", "time", "duration")),
+    formats=frozenset(("date-time", "date", "time")),
     enum_types=frozenset(("string", "number", "integer")),
     spread=True,
     annotations=False,

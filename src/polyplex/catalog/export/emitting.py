@@ -1,12 +1,17 @@
 """Write nodes as the JSON of a provider; what its form has no keyword for goes into the descriptions as words."""
 
+import math
+import re
 from typing import Any, Final
 
 from polyplex.catalog.export.dialects import Dialect
-from polyplex.catalog.export.nodes import UNSET, Node
-from polyplex.catalog.export.words import default_words, describe, limit_words
+from polyplex.catalog.export.nodes import UNSET, Node, with_words
+from polyplex.catalog.export.words import brief, default_words, describe, limit_words
 
 _MAX_DESCRIPTION: Final = 8192
+_LOOKAROUND: Final = re.compile(r"\(\?<?[=!]")
+# The bound that says the most of it, and in which direction the next whole number lies.
+_INCLUSIVE: Final = {"exclusiveMinimum": ("minimum", 1), "exclusiveMaximum": ("maximum", -1)}
 _NUMERIC_FORMATS: Final = frozenset(("int32", "int64", "float", "double"))
 
 
@@ -30,19 +35,22 @@ def emit(node: Node, dialect: Dialect) -> dict[str, Any]:
         written |= _annotations(node)
     else:
         lost += [default_words(node)] if node.default is not UNSET else []
-        lost += [f"for example {limit}" for limit in _examples(node)]
+        lost += [f"for example {brief(example, 100)}" for example in node.examples[:1]]
     if node.enum is not None:
         written["enum"] = list(node.enum)
-    for name, value in node.limits.items():
-        if name in dialect.limits and (name != "format" or _takes_format(value, node, dialect)):
-            written[name] = value
-        else:
-            lost.append(limit_words(name, value))
+        if dialect.form == "openapi":
+            written["format"] = "enum"
+    _limits(node, dialect, written, lost)
     _object(node, dialect, written, lost)
     _array(node, dialect, written)
-    branches = [branch for branch in node.branches if not _drops(branch, dialect)]
-    if branches:
-        written["anyOf"] = [emit(branch, dialect) for branch in branches]
+    branches = [emit(branch, dialect) for branch in node.branches if not _drops(branch, dialect)]
+    if len(branches) == 1 and len(node.branches) > 1:
+        written = branches[0] | written
+        node = with_words(node, Node(description=written.pop("description", "")))
+    elif branches:
+        written["anyOf"] = branches
+    elif node.branches:  # null in several ways
+        written = {"type": "NULL"}
     text = describe(node, lost, _MAX_DESCRIPTION)
     return ({"description": text} if text else {}) | written
 
@@ -74,16 +82,26 @@ def _annotations(node: Node) -> dict[str, Any]:
     return said
 
 
-def _examples(node: Node) -> list[str]:
-    from polyplex.catalog.export.words import brief
+def _limits(node: Node, dialect: Dialect, written: dict[str, Any], lost: list[str]) -> None:
+    for name, value in node.limits.items():
+        if name in dialect.limits and _takes(name, value, node, dialect):
+            written[name] = value
+            continue
+        bound, step = _INCLUSIVE.get(name, ("", 0))
+        if bound in dialect.limits and bound not in node.limits:
+            whole = node.types == ("integer",)
+            written[bound] = math.floor(value * step + 1) * step if whole else value
+            if whole:
+                continue
+        lost.append(limit_words(name, value))
 
-    return [brief(node.examples[0], 100)] if node.examples else []
 
-
-def _takes_format(value: str, node: Node, dialect: Dialect) -> bool:
-    if dialect.formats is None:
+def _takes(name: str, value: Any, node: Node, dialect: Dialect) -> bool:
+    if name == "pattern":
+        return dialect.lookaround or not _LOOKAROUND.search(value)
+    if name != "format" or dialect.formats is None:
         return True
-    numeric = node.types is not None and not {"string"} & set(node.types)
+    numeric = node.types is not None and "string" not in node.types
     return value in dialect.formats and numeric == (value in _NUMERIC_FORMATS)
 
 

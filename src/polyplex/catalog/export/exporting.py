@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, cast
 import msgspec
 
 from polyplex.catalog.export import mapping
-from polyplex.catalog.export.calls import ModelCall, read_call
+from polyplex.catalog.export.calls import read_arguments, read_call
 from polyplex.catalog.export.dialects import DEFAULT_FORMS, Dialect, find_dialect
 from polyplex.catalog.export.emitting import emit_root
 from polyplex.catalog.export.naming import legal_name
@@ -83,10 +83,13 @@ class Export:
         """The name under which the provider knows a tool. Raises `ExportError`."""
         return self._find(self._by_public, public)[0].name
 
-    def original(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The public name and the server's arguments for a call that a model made. Raises `ExportError`."""
+    def original(self, name: str, arguments: Mapping[str, Any] | str) -> tuple[str, dict[str, Any]]:
+        """The public name and the server's arguments for a call that a model made, as an object or JSON text.
+
+        Raises `ExportError`.
+        """
         tool, way = self._find(self._by_name, name)
-        given = dict(arguments)
+        given = read_arguments(tool.name, arguments)
         return tool.public, given if way is None else way.original(given)
 
     def arguments_for(self, public: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -95,7 +98,7 @@ class Export:
         Raises `ExportError`.
         """
         tool, way = self._find(self._by_public, public)
-        given = dict(arguments)
+        given = read_arguments(tool.name, arguments)
         return tool.name, given if way is None else way.exported(given)
 
     def call_of(self, call: Any) -> tuple[str, dict[str, Any]]:
@@ -104,15 +107,16 @@ class Export:
         That is a `tool_call` or `function_call` item of OpenAI, a `tool_use` block of Anthropic, a `functionCall` of
         Gemini or the part that holds it; as JSON or as an object of the SDK. Raises `ExportError`.
         """
-        read = self._read(call)
+        read = read_call(self.provider, call)
         return self.original(read.name, read.arguments)
 
     def result_for(self, call: Any, result: Mapping[str, Any]) -> dict[str, Any]:
-        """The result of a tool as the message that answers the provider's tool-call object. Raises `ExportError`."""
-        return result_message(self._dialect, self._read(call), result)
+        """The result of a tool as the message that answers the provider's tool-call object.
 
-    def _read(self, call: Any) -> ModelCall:
-        return call if isinstance(call, ModelCall) else read_call(self.provider, call)
+        Only the name and the id of the call are read: one with arguments that cannot be read is answered as well.
+        Raises `ExportError` where there is no call.
+        """
+        return result_message(self._dialect, read_call(self.provider, call, arguments=False), result)
 
     def _find(self, table: "_Table", name: str) -> "_Entry":
         found = table.get(name)
@@ -138,8 +142,8 @@ def export(
     """
     dialect = find_dialect(provider, form, strict)
     loose = find_dialect(provider, form or DEFAULT_FORMS[provider], strict=False)
-    given = [cast("Mapping[str, Any]", tool) for tool in tools]
-    taken = {name for tool in given if isinstance(name := _name(tool), str) and dialect.tool_name.fullmatch(name)}
+    given = list(tools)
+    taken = {name for name in map(_name, given) if dialect.tool_name.fullmatch(name)}
     seen: set[str] = set()
     exported: list[tuple[ExportedTool, mapping.Mapping | None]] = []
     aside: list[Aside] = []
@@ -175,7 +179,7 @@ def _export_one(
     notes: tuple[str, ...] = ()
     root, definitions = _prepare(schema, dialect)
     if dialect.strict:
-        reason = "it takes arguments that have no names" if too_open(root) else ""
+        reason = "its schema leaves open which arguments there are" if too_open(root) else ""
         reason = reason or too_large(*pack(root, definitions, dialect))
         if reason:
             dialect, notes = loose, (f"not strict: {reason}",)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from polyplex.catalog.export.nodes import NEVER, TYPES, UNSET, Node, bare, same, size, type_of, with_words
+from polyplex.catalog.export.nodes import NEVER, TYPES, UNSET, Node, bare, same, size, type_of, unique, with_words
 
 _TIGHTER: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "minimum": max, "exclusiveMinimum": max, "minLength": max, "minItems": max, "minProperties": max,
@@ -125,10 +125,7 @@ def _only_requires(branch: Node) -> bool:
 
 def either(variants: list[Node]) -> Node:
     """A node for values that fit one of the variants; enums of one type become one enum."""
-    distinct: list[Node] = []
-    for variant in variants:
-        if not variant.impossible and variant not in distinct:
-            distinct.append(variant)
+    distinct = unique(variant for variant in variants if not variant.impossible)
     if not distinct:
         return NEVER
     if len(distinct) == 1:

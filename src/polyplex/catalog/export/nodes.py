@@ -5,8 +5,9 @@ What could not be kept as a constraint is kept as words in `notes`. The last mem
 arguments that a model made to those of the tool.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 TYPES: Final = ("object", "array", "string", "integer", "number", "boolean", "null")
 UNSET: Final[Any] = object()
@@ -95,6 +96,11 @@ def size(node: Node, limit: int) -> int:
     return count
 
 
+def unique(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes without those that are there already; 1 and true are two values, which `==` does not tell apart."""
+    return list({repr(node): node for node in nodes}.values())
+
+
 def bare(node: Node) -> Node:
     """The node without its branches."""
     return replace(node, branches=[])
@@ -103,7 +109,7 @@ def bare(node: Node) -> Node:
 def with_words(node: Node, words: Node) -> Node:
     """A copy of the node that takes title, description and so on from another where it has none of its own."""
     own = {name: getattr(node, name) for name in WORDS}
-    empty = {"title": "", "description": "", "default": UNSET, "examples": []}
+    empty: dict[str, Any] = {"title": "", "description": "", "default": UNSET, "examples": []}
     for name, nothing in empty.items():
         if own[name] is nothing or own[name] == nothing:
             own[name] = getattr(words, name)
@@ -117,6 +123,33 @@ def under(node: Node, words: Node) -> Node:
     return replace(node, **{name: getattr(said, name) for name in WORDS})
 
 
+_MEMBERS_OF: Final = {"object": ("properties", "required", "additional", "names"), "array": ("items", "prefix")}
+
+
+def of_type(node: Node, kind: str) -> Node:
+    """What a node without branches says of the values of one type, without its words."""
+    kept: dict[str, Any] = {name: getattr(node, name) for name in _MEMBERS_OF.get(kind, ())}
+    limits = {name: value for name, value in node.limits.items() if name in LIMITS_OF[kind]}
+    kinds = ("integer", "number") if kind == "number" else (kind,)
+    enum = None if node.enum is None else [value for value in node.enum if type_of(value) in kinds]
+    return Node(types=(kind,), limits=limits, enum=enum or None, **kept)
+
+
+def relevant(node: Node) -> Node:
+    """The node without what it says of types that it does not accept."""
+    if node.types is None:
+        return node
+    members: dict[str, Any] = {}
+    nothing = Node()
+    for kind, names in _MEMBERS_OF.items():
+        if kind not in node.types:
+            members |= {name: getattr(nothing, name) for name in names if getattr(node, name)}
+    wanted = {name for kind in node.types for name in LIMITS_OF[kind]}
+    if not members and node.limits.keys() <= wanted:
+        return node
+    return replace(node, limits={name: value for name, value in node.limits.items() if name in wanted}, **members)
+
+
 def says_something(node: Node) -> bool:
     """True where a node has words."""
     return bool(node.title or node.description or node.examples or node.notes or node.default is not UNSET)
@@ -127,9 +160,11 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same, left, right))
+        mine, theirs = cast("list[Any]", left), cast("list[Any]", right)
+        return len(mine) == len(theirs) and all(map(same, mine, theirs))
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+        own, other = cast("dict[str, Any]", left), cast("dict[str, Any]", right)
+        return own.keys() == other.keys() and all(same(value, other[key]) for key, value in own.items())
     return left == right
 
 

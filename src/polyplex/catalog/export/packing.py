@@ -5,11 +5,23 @@ way back.
 """
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from polyplex.catalog.export.dialects import DIALECTS, Dialect
 from polyplex.catalog.export.emitting import emit
-from polyplex.catalog.export.nodes import LIMITS_OF, NEVER, TYPES, UNSET, Node, bare, type_of, under
+from polyplex.catalog.export.nodes import (
+    LIMITS_OF,
+    NEVER,
+    TYPES,
+    UNSET,
+    Node,
+    bare,
+    of_type,
+    relevant,
+    type_of,
+    under,
+    unique,
+)
 from polyplex.catalog.export.words import brief
 
 _CONTAINERS: Final = ("object", "array")
@@ -17,7 +29,6 @@ _SKETCH: Final = DIALECTS["anthropic", "messages", False]
 _TOTALS: Final = ((5_000, "properties"), (1_000, "enum values"), (120_000, "letters in names and enum values"))
 _LARGE_ENUM: Final = 250
 _LARGE_ENUM_LETTERS: Final = 15_000
-_KEYS_OF: Final = {"object": ("properties", "required", "additional", "names"), "array": ("items", "prefix")}
 
 
 def pack(root: Node, definitions: dict[str, Node], dialect: Dialect) -> tuple[Node, dict[str, Node]]:
@@ -40,12 +51,15 @@ class _Packer:
         types = node.types if node.types is not None else _implied(node)
         if types is None:
             return packed(node)
+        if not types:
+            return NEVER
+        node = relevant(replace(node, types=types))
         if len(types) > 1:
             if self._dialect.strict and not set(_CONTAINERS) & set(types):
-                return replace(node, types=types)
-            choice = Node(branches=[_only(node, kind) for kind in types])
+                return node
+            choice = Node(branches=[of_type(node, kind) for kind in types])
             return self._pack_branches(under(choice, replace(node, enum=None)), depth)
-        kind = types[0]
+        kind = next(iter(types))
         if kind in _CONTAINERS and depth > self._dialect.depth:
             return packed(node)
         if kind == "object":
@@ -53,8 +67,8 @@ class _Packer:
                 return packed(node)
             return self.pack_object(node, depth)
         if kind == "array":
-            return replace(node, types=types, prefix=[], items=self.pack(node.items or Node(), depth + 1))
-        return replace(node, types=types)
+            return replace(node, prefix=[], items=self.pack(node.items or Node(), depth + 1))
+        return node
 
     def pack_object(self, node: Node, depth: int) -> Node:
         """An object of which only what it names can be given."""
@@ -79,12 +93,10 @@ class _Packer:
         )
 
     def _pack_branches(self, node: Node, depth: int) -> Node:
-        branches: list[Node] = []
-        for branch in node.branches:
-            made = self.pack(branch, depth)
-            if made not in branches:
-                branches.append(made)
+        branches = unique(self.pack(branch, depth) for branch in node.branches)
         texts = [branch for branch in branches if branch.packed]
+        if len(branches) == 1 and not branches[0].ref:
+            return under(branches[0], node)
         if not texts:
             return replace(node, branches=branches)
         rest = [branch for branch in branches if not branch.packed]
@@ -117,7 +129,7 @@ class _Packer:
             return replace(node, branches=[*node.branches, Node(types=("null",))])
         if not set(_CONTAINERS) & set(node.types or ()):
             enum = None if node.enum is None else [*node.enum, None]
-            return replace(node, types=(*(node.types or ()), "null"), enum=enum)
+            return replace(node, types=tuple(dict.fromkeys((*(node.types or ()), "null"))), enum=enum)
         inner = replace(node, title="", description="", default=UNSET, examples=[], notes=[])
         return under(Node(branches=[inner, Node(types=("null",))]), node)
 
@@ -141,15 +153,6 @@ def _implied(node: Node) -> tuple[str, ...] | None:
         if set(LIMITS_OF[kind]) - {"format"} & node.limits.keys():
             return (kind,)
     return ("string",) if "format" in node.limits else None
-
-
-def _only(node: Node, kind: str) -> Node:
-    """What of a node concerns one type."""
-    kept: dict[str, Any] = {name: getattr(node, name) for name in _KEYS_OF.get(kind, ())}
-    limits = {name: value for name, value in node.limits.items() if name in LIMITS_OF[kind]}
-    numbers = ("integer", "number") if kind == "number" else (kind,)
-    enum = None if node.enum is None else [value for value in node.enum if type_of(value) in numbers]
-    return Node(types=(kind,), limits=limits, enum=enum or None, **kept)
 
 
 def _closable(node: Node, dialect: Dialect) -> bool:

@@ -14,9 +14,11 @@ from polyplex.catalog.export.references import Document
 from polyplex.catalog.export.words import brief
 
 MAX_DEPTH: Final = 40
-_MAX_NODES: Final = 20_000
-_MAX_INLINED: Final = 4_000
-_MAX_UNROLLED: Final = 3  # how often a definition may contain itself where references cannot be kept
+_MAX_NODES: Final = 10_000
+_MAX_INLINED: Final = 3_000
+# How often a definition may contain itself where references cannot be kept, and how large a schema may be for that.
+_MAX_UNROLLED: Final = 2
+_MAX_UNROLLED_NODES: Final = 500
 _MAX_ENUM: Final = 1_000
 _TOO_DEEP: Final = "what may stand here is not described further"
 _ASSERTING: Final = frozenset((
@@ -61,17 +63,17 @@ class _Reader:
             for name, target, base in list(self._named.values())[len(self._definitions) :]:
                 self._definitions[name] = self.read(target, base, 0, f"#/$defs/{name}")
         for name in self._definitions:
-            self._check_end(name)
+            if self._leads_nowhere(name):
+                self._definitions[name] = Node(notes=["it refers to nothing but itself"])
         return self._definitions
 
-    def _check_end(self, name: str) -> None:
+    def _leads_nowhere(self, name: str) -> bool:
         seen = {name}
         node = self._definitions[name]
-        while node.ref:
-            if node.ref in seen:
-                raise BadSchema(f"#/$defs/{name} refers to nothing but itself")
+        while node.ref and node.ref not in seen:
             seen.add(node.ref)
             node = self._definitions[node.ref]
+        return bool(node.ref)
 
     def read(self, schema: Any, base: str, depth: int, path: str) -> Node:
         """A schema and all below it."""
@@ -121,7 +123,7 @@ class _Reader:
                 (place, where) for name, place, where in self._named.values() if name == node.ref
             )
             if id(target) in self._open or self._read_so_far > _MAX_NODES:
-                return _end(target if isinstance(target, dict) else {})
+                return _end(cast("dict[str, Any]", target) if isinstance(target, dict) else {})
             self._open.append(id(target))
             node = with_words(self.read(target, target_base, depth + 1, path), node)
             self._open.pop()
@@ -149,15 +151,17 @@ class _Reader:
         return under(both(own, target_node), words)
 
     def _target(self, target: Any, base: str, depth: int, path: str, reference: str, *, alone: bool) -> Node:
-        keep = self._keep and (alone or id(target) in self._open)
-        if keep and isinstance(target, dict):
-            return Node(ref=self._name(reference, cast("dict[str, Any]", target), base))
-        too_often = self._open.count(id(target)) >= _MAX_UNROLLED
-        if too_often or (self._open and self._read_so_far > _MAX_INLINED):
-            return _end(cast("dict[str, Any]", target) if isinstance(target, dict) else {})
+        times = _MAX_UNROLLED if self._read_so_far < _MAX_UNROLLED_NODES else 1
+        fields = cast("dict[str, Any]", target) if isinstance(target, dict) else {}
+        if self._keep and fields and (alone or id(fields) in self._open):
+            return Node(ref=self._name(reference, fields, base))
+        if self._open.count(id(fields)) >= times:
+            return _end(fields, "again as described above")
+        if self._open and self._read_so_far > _MAX_INLINED:
+            return _end(fields)
         if len(self._open) > MAX_DEPTH:
             raise BadSchema(f"{path} refers to {reference[:80]}, which leads to itself without end")
-        self._open.append(id(target))
+        self._open.append(id(cast("Any", target)))
         try:
             return replace(self.read(target, base, depth + 1, path))
         finally:
@@ -251,13 +255,13 @@ def _one_of(branches: list[Node]) -> Node:
     return Node(branches=possible) if len(possible) > 1 or possible[0].ref else possible[0]
 
 
-def _end(fields: dict[str, Any]) -> Node:
+def _end(fields: dict[str, Any], note: str = _TOO_DEEP) -> Node:
     """Anything of the type that a schema names: where its description ends."""
     try:
         types = read_types(fields, "")
     except BadSchema:
         types = None
-    node = Node(types=types, notes=[_TOO_DEEP])
+    node = Node(types=types, notes=[note])
     if isinstance(fields.get("description"), str):
         node.description = fields["description"]
     return node

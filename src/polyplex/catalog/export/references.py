@@ -56,13 +56,16 @@ class Document:
             key = token.replace("~1", "/").replace("~0", "~")
             if isinstance(place, dict) and key in place:
                 place = cast("dict[str, Any]", place)[key]
-            elif isinstance(place, list) and key.isascii() and key.isdecimal() and int(key[:9]) < len(place):
-                place = cast("list[Any]", place)[int(key[:9])]
+            elif isinstance(place, list) and key.isascii() and key.isdecimal():
+                rest = cast("list[Any]", place)[int(key[:9]) :]
+                if not rest:
+                    raise BadSchema(complaint)
+                place = rest[0]
             else:
                 raise BadSchema(complaint)
             if isinstance(place, dict):
                 base = self.base(cast("dict[str, Any]", place), base)
-        return place, base
+        return cast("Any", place), base
 
     def _index(self) -> None:
         self._places[""] = self.root

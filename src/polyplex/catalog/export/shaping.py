@@ -7,17 +7,20 @@ from typing import Any
 from polyplex.catalog.export.dialects import Dialect
 from polyplex.catalog.export.merging import both, either, either_object, spread, worth_spreading
 from polyplex.catalog.export.naming import property_names, renamer
-from polyplex.catalog.export.nodes import NEVER, TYPES, UNSET, BadSchema, Node, bare, type_of, under
+from polyplex.catalog.export.nodes import NEVER, TYPES, UNSET, BadSchema, Node, bare, of_type, relevant, type_of, under
 from polyplex.catalog.export.words import brief
 
 _MAX_ROOT_FORMS = 64
+# What may not be there at all has to have some schema where it is referred to.
+_IMPOSSIBLE = Node(types=("null",), notes=["nothing can be given here"])
 
 
 def shape(root: Node, definitions: dict[str, Node], dialect: Dialect) -> tuple[Node, dict[str, Node]]:
     """Root and definitions as the dialect can say them. Raises `BadSchema` where no object is accepted."""
     shaper = _Shaper(dialect, definitions, property_names(root, definitions))
     fitted = shaper.fit(shaper.as_object(root), 0)
-    return fitted, {name: shaper.fit(node, 0) for name, node in definitions.items()}
+    below = {name: shaper.fit(node, 0) for name, node in definitions.items()}
+    return fitted, {name: _IMPOSSIBLE if node.impossible else node for name, node in below.items()}
 
 
 class _Shaper:
@@ -68,10 +71,10 @@ class _Shaper:
             return node
         if depth > self._dialect.depth and (node.types is None or {"object", "array"} & set(node.types)):
             node = Node(types=node.types, description=node.description, notes=[*node.notes, "not described further"])
-        node = self._fit_branches(node, depth)
+        node = self._fit_branches(relevant(node), depth)
         node = self._fit_object(node, depth)
         node = self._fit_array(node, depth)
-        return self._fit_enum(node)
+        return self._fit_types(node)
 
     def _fit_branches(self, node: Node, depth: int) -> Node:
         if not node.branches:
@@ -136,24 +139,24 @@ class _Shaper:
             prefix = []
         return replace(node, prefix=prefix, items=items, limits=limits, notes=notes)
 
-    def _fit_enum(self, node: Node) -> Node:
+    def _fit_types(self, node: Node) -> Node:
+        """One type for each schema, and enums of the types that may have one."""
         allowed = self._dialect.enum_types
-        if node.enum is None or allowed is None:
+        if allowed is None or (node.enum is None and node.types is None):
             return node
-        kinds = {type_of(value) for value in node.enum}
-        if kinds <= allowed:
-            return node if node.types else replace(node, types=_ordered(kinds))
-        kept = [value for value in node.enum if type_of(value) in allowed]
-        others = _ordered(kinds - allowed)
-        note = f"one of {brief(node.enum, 300)}"
-        words = under(Node(notes=[note]), node)
-        if not kept:
-            return under(replace(node, enum=None, types=others), Node(notes=[note]))
-        held = Node(types=_ordered(kinds & allowed), enum=kept)
-        return replace(words, branches=[held, *(Node(types=(kind,)) for kind in others)])
+        kinds = node.types if node.enum is None else _kinds(node.enum)
+        words = node
+        if node.enum is not None and not set(_kinds(node.enum)) <= allowed:
+            words = replace(node, notes=[*node.notes, f"one of {brief(node.enum, 300)}"])
+        if len([kind for kind in kinds or () if kind != "null"]) < 2 and words is node:
+            return relevant(replace(node, types=kinds))
+        split = [of_type(node, kind) for kind in kinds or ()]
+        split = [part if part.types[0] in allowed else replace(part, enum=None) for part in split if part.types]
+        return under(split[0] if len(split) == 1 else Node(branches=split), words)
 
 
-def _ordered(kinds: set[str] | frozenset[str]) -> tuple[str, ...]:
+def _kinds(values: list[Any]) -> tuple[str, ...]:
+    kinds = {type_of(value) for value in values}
     return tuple(name for name in TYPES if name in kinds)
 
 

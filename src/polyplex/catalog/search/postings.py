@@ -15,10 +15,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 K1: Final = 1.2
-MAX_SEGMENTS: Final = 8
+MAX_SEGMENTS: Final = 4
 
 Floats = NDArray[np.float32]
 Slots = NDArray[np.int32]
+Mask = NDArray[np.bool_]
 
 
 class Field(Struct, frozen=True):
@@ -32,12 +33,13 @@ class Field(Struct, frozen=True):
 
 
 FIELDS: Final[Mapping[str, Field]] = {
-    "name": Field(3.0, 0.3, 3.0, 16),
-    "server": Field(1.5, 0.2, 2.0, 8),
-    "description": Field(1.0, 0.6, 20.0, 120),
-    "parameter": Field(0.5, 0.6, 6.0, 80),
-    "parameter_text": Field(0.3, 0.6, 30.0, 160),
-    "choices": Field(0.2, 0.6, 5.0, 60),
+    "name": Field(3.0, 0.3, 2.6, 16),
+    "server": Field(1.5, 0.2, 1.8, 8),
+    "summary": Field(1.0, 0.6, 8.0, 60),
+    "details": Field(0.4, 0.6, 15.0, 100),
+    "parameter": Field(0.5, 0.6, 3.3, 80),
+    "parameter_text": Field(0.3, 0.6, 11.0, 160),
+    "choices": Field(0.2, 0.6, 2.0, 60),
     "server_text": Field(0.3, 0.6, 20.0, 80),
 }
 
@@ -57,7 +59,7 @@ def frequencies(fields: Mapping[str, Sequence[str]]) -> dict[str, float]:
 class Segment(Struct):
     """Postings sorted by term: those of term `t` are at `starts[t]:starts[t + 1]`, terms beyond it are not in it."""
 
-    starts: NDArray[np.int64]
+    starts: NDArray[np.int32]
     slots: Slots
     weights: Floats
 
@@ -68,90 +70,96 @@ class Segment(Struct):
         begin, end = self.starts[term], self.starts[term + 1]
         return self.slots[begin:end], self.weights[begin:end]
 
+    def columns(self) -> NDArray[np.int32]:
+        """The term of each posting."""
+        return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
+
 
 class Postings:
     """The inverted index of one kind of entries. Documents are known by their slot, a small integer."""
 
     def __init__(self) -> None:
-        self.terms: dict[str, int] = {}
-        self.segments: list[Segment] = []
-        self.document_counts: NDArray[np.int32] = np.zeros(1024, np.int32)
-        self.documents = 0
         self.dead: set[int] = set()
+        self._columns: dict[str, int] = {}
+        self._segments: list[Segment] = []
+
+    def __contains__(self, term: str) -> bool:
+        """Whether a document has the term, or one had that is not cleaned up yet."""
+        return term in self._columns
 
     def add(self, documents: Mapping[int, Mapping[str, float]]) -> None:
         """Index documents: the frequencies of their terms by slot. The slots must be free."""
-        if not documents:
-            return
         columns: list[int] = []
         slots: list[int] = []
         values: list[float] = []
         for slot, found in documents.items():
-            columns += [self.terms.setdefault(term, len(self.terms)) for term in found]
+            columns += [self._columns.setdefault(term, len(self._columns)) for term in found]
             slots += [slot] * len(found)
             values += found.values()
+        if not columns:
+            return
         frequency = np.asarray(values, np.float32)
-        self._append(
-            np.asarray(columns, np.int32), np.asarray(slots, np.int32), frequency * (K1 + 1) / (frequency + K1)
-        )
-        self.documents += len(documents)
-        if len(self.segments) > MAX_SEGMENTS:
-            self.merge()
+        saturated = frequency * np.float32(K1 + 1) / (frequency + np.float32(K1))
+        self._append(np.asarray(columns, np.int32), np.asarray(slots, np.int32), saturated.astype(np.float32))
+        if len(self._segments) > MAX_SEGMENTS:
+            self._merge()
 
     def remove(self, slots: set[int]) -> None:
-        """Take documents out. Their slots stay taken until `merge`."""
-        gone = np.fromiter(slots, np.int32, len(slots))
-        for segment in self.segments:
-            places = np.flatnonzero(np.isin(segment.slots, gone))
-            columns = np.searchsorted(segment.starts, places, side="right") - 1
-            np.subtract.at(self.document_counts, columns, 1)
-        self.documents -= len(slots)
+        """Take documents out. Their slots stay taken until `clean`."""
         self.dead |= slots
 
-    def merge(self) -> set[int]:
-        """Make all segments one without the removed documents. Returns the slots that are free again."""
-        gone = np.fromiter(self.dead, np.int32, len(self.dead))
-        columns = [
-            np.repeat(np.arange(len(each.starts) - 1, dtype=np.int32), np.diff(each.starts)) for each in self.segments
-        ]
-        slots = [each.slots for each in self.segments]
-        weights = [each.weights for each in self.segments]
-        keep = [~np.isin(each, gone) for each in slots]
-        self.segments = []
-        self.document_counts[:] = 0
-        if keep:
-            pick = np.concatenate(keep)
-            self._append(np.concatenate(columns)[pick], np.concatenate(slots)[pick], np.concatenate(weights)[pick])
+    def clean(self) -> set[int]:
+        """Drop what removed documents left behind. Returns the slots that are free again."""
+        self._merge()
         freed, self.dead = self.dead, set()
         return freed
 
+    def _merge(self) -> None:
+        """Make all segments one without the removed documents, and forget terms that only those had."""
+        if not self._segments:
+            return
+        gone = np.fromiter(self.dead, np.int32, len(self.dead))
+        slots = np.concatenate([each.slots for each in self._segments])
+        columns = np.concatenate([each.columns() for each in self._segments])
+        weights = np.concatenate([each.weights for each in self._segments])
+        keep = ~np.isin(slots, gone)
+        used, columns = np.unique(columns[keep], return_inverse=True)
+        terms = list(self._columns)
+        self._columns = {terms[column]: number for number, column in enumerate(used.tolist())}
+        self._segments = []
+        self._append(columns.astype(np.int32), slots[keep], weights[keep])
+
     def _append(self, columns: NDArray[np.int32], slots: Slots, weights: Floats) -> None:
         order = np.argsort(columns, kind="stable")
-        counts = np.bincount(columns, minlength=len(self.terms)).astype(np.int32)
-        starts = np.zeros(len(counts) + 1, np.int64)
-        np.cumsum(counts, out=starts[1:])
-        if len(counts) > len(self.document_counts):
-            grown = np.zeros(2 * len(counts), np.int32)
-            grown[: len(self.document_counts)] = self.document_counts
-            self.document_counts = grown
-        self.document_counts[: len(counts)] += counts
-        self.segments.append(Segment(starts, slots[order], weights[order].astype(np.float32)))
+        starts = np.zeros(len(self._columns) + 1, np.int32)
+        np.cumsum(np.bincount(columns, minlength=len(self._columns)), out=starts[1:])
+        self._segments.append(Segment(starts, slots[order], weights[order]))
 
-    def rarity(self, term: str) -> float:
-        """Inverse document frequency; a term that is nowhere is as rare as one that is in a single document."""
-        column = self.terms.get(term)
-        count = max(1, int(self.document_counts[column])) if column is not None else 1
-        return math.log(1 + (self.documents - count + 0.5) / (count + 0.5))
+    def scores(self, query: Mapping[str, float], among: Mask) -> tuple[Floats, float]:
+        """The BM25 score of each slot for query terms with their weights, and the best that any document could have.
 
-    def scores(self, query: Mapping[str, float], size: int) -> Floats:
-        """The BM25F score of each slot below `size` for query terms with their weights; 0 without a common term."""
-        scores = np.zeros(size, np.float32)
+        Only slots that are true in `among` count, for the rarity of a term as well: what a caller may not see changes
+        nothing for him. A term that is nowhere is as rare as one that a single document has.
+        """
+        scores = np.zeros(len(among), np.float32)
+        documents = int(np.count_nonzero(among))
+        best = 0.0
         for term, weight in query.items():
-            column = self.terms.get(term)
-            if column is None or self.document_counts[column] <= 0:
-                continue
-            factor = np.float32(weight * self.rarity(term))
-            for segment in self.segments:
-                slots, weights = segment.find(column)
-                scores[slots] += factor * weights
-        return scores
+            found = self._find(term, among)
+            count = max(1, sum(len(slots) for slots, _ in found))
+            factor = weight * math.log(1 + max(0.0, documents - count + 0.5) / (count + 0.5))
+            best += factor * (K1 + 1)
+            for slots, weights in found:
+                scores[slots] += np.float32(factor) * weights
+        return scores, best
+
+    def _find(self, term: str, among: Mask) -> list[tuple[Slots, Floats]]:
+        column = self._columns.get(term)
+        if column is None:
+            return []
+        found: list[tuple[Slots, Floats]] = []
+        for segment in self._segments:
+            slots, weights = segment.find(column)
+            keep = among[slots]
+            found.append((slots[keep], weights[keep]))
+        return found

@@ -21,8 +21,8 @@ class Parameter(Struct, frozen=True, gc=False):
 class Document(Struct, frozen=True):
     """The words of one entry, as search reads them.
 
-    `key` is what clients call or read: a public name, URI or template; `name` is the server's own. `server_text` is what
-    the server says of itself as a whole.
+    `key` is what clients call or read: a public name, URI or template; `name` is the server's own. `server_text` is
+    what the server says of itself as a whole.
     """
 
     key: str
@@ -46,19 +46,18 @@ class Document(Struct, frozen=True):
 class Hit(Struct, frozen=True):
     """One entry that was found.
 
-    `score` orders the hits of one search and lies between 0 and 1, names that are meant outright at 1. `parts` says how
-    it came about (`words`, `vectors`, `name`). `siblings` are keys of entries of other servers with the same name and
-    near the same score, best first; they are hits of their own as well.
+    `score` orders the hits of one search and lies between 0 and 1; names that are meant outright have 1. `parts` says
+    how it came about: `words` (the share of the query's words that it has, rare ones counting more), `vectors` and
+    `model` (how close it is in meaning), `name` (where the query names it).
     """
 
     key: str
     score: float
     parts: Mapping[str, float]
-    siblings: tuple[str, ...] = ()
 
 
 class Found(Struct, frozen=True):
-    """The hits of one search, best first. Where nothing fits the query, `confident` is false: say so, and offer little."""
+    """The hits of one search, best first. Where nothing fits, `confident` is false: say so, and offer little."""
 
     hits: tuple[Hit, ...] = ()
     confident: bool = False

@@ -44,7 +44,7 @@ class CallTool:
     def tool(self) -> BuiltinTool:
         """The tool, listed where tools are searched for."""
         entry = builtin_entry("call_tool", "Call a tool", _DESCRIPTION, _SCHEMA, read_only=False, open_world=True)
-        return BuiltinTool(entry, self.run, when_searching, checked=False)
+        return BuiltinTool(entry, self.run, when_searching, checked=False, tasks=True)
 
     async def run(self, call: Call, client: Client, arguments: Json) -> Reply:
         """Put the inner call in the place of the outer one, and let it go its way.

@@ -1,5 +1,6 @@
 """`polyplex__find_tools`: the tools that fit a query, as compact signatures or with whole schemas, within a budget."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -140,4 +141,8 @@ class FindTools:
 def _whole(entry: Entry) -> str:
     """What a model needs of a tool, as JSON."""
     fields: dict[str, Any] = msgspec.json.decode(entry.raw)
-    return msgspec.json.encode({key: fields[key] for key in _SHOWN_MEMBERS if key in fields}).decode()
+    shown = {key: fields[key] for key in _SHOWN_MEMBERS if key in fields}
+    if isinstance(shown.get("description"), str):
+        shown["description"] = inspect.cleandoc(shown["description"])
+    shown["inputSchema"] = {key: value for key, value in shown["inputSchema"].items() if key != "$schema"}
+    return msgspec.json.encode(shown).decode()

@@ -1,0 +1,1 @@
+"""Measures of quality on data sets, beside `bench`, which measures speed."""

@@ -1,0 +1,145 @@
+"""Names that a query means outright: exactly, in another spelling, or with a slip of the pen."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from polyplex.catalog.search.words import split, stem
+
+EXACT: Final = 3
+LOCAL: Final = 2
+NEAR: Final = 1
+MAX_NAME: Final = 80
+MAX_WORDS: Final = 8
+_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9]+(?:[_\-./:]+[A-Za-z0-9]+)+|[a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+")
+_TIERS: Final = 4
+LEAST_NEAR: Final = 5
+LEAST_FAR: Final = 9
+MAX_SEARCHED: Final = 2_000
+MAX_IDENTIFIERS: Final = 16
+
+
+class Label(Struct, frozen=True, gc=False):
+    """What a document is called."""
+
+    key: str
+    server: str
+    name: str
+    title: str
+
+
+class Names:
+    """The names of a shelf: by spelling without case and separators, and by stems (those keys begin with a blank).
+
+    Dictionaries of small values, since there are several names to each of ten thousand documents.
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int | tuple[int, ...]] = {}
+        self._alike: dict[tuple[str, int], set[str]] = {}
+
+    def add(self, slot: int, label: Label) -> None:
+        """Know a document by its key, its own name, its title, and its server with its name."""
+        for key, tier in _keys(label).items():
+            known = self._codes.get(key)
+            if known is None:
+                self._alike.setdefault((key[0], len(key)), set()).add(key)
+            code = slot * _TIERS + tier
+            self._codes[key] = code if known is None else (*_several(known), code)
+
+    def remove(self, slot: int, label: Label) -> None:
+        """Forget a document that was added as it is."""
+        for key in _keys(label):
+            rest = tuple(code for code in _several(self._codes[key]) if code // _TIERS != slot)
+            if rest:
+                self._codes[key] = rest[0] if len(rest) == 1 else rest
+            else:
+                del self._codes[key]
+                self._alike[key[0], len(key)].discard(key)
+
+    def meant(self, query: str, known: Callable[[str], bool]) -> dict[int, int]:
+        """The documents that a query names, with how outright it does: `EXACT`, `LOCAL` or `NEAR`.
+
+        `known` tells whether any document has the term. A word that none has may be a slip of the pen.
+        """
+        query = query.strip()
+        found: dict[int, int] = {}
+        if len(query) <= MAX_NAME:
+            self._raise(found, compact(query))
+        for identifier in _IDENTIFIER.findall(query[:MAX_SEARCHED])[:MAX_IDENTIFIERS]:
+            self._raise(found, compact(identifier))
+        if found or len(query) > MAX_NAME:
+            return found
+        words = split(query)
+        self._raise(found, _stemmed(words))
+        if not found and len(words) <= MAX_WORDS and not all(known(stem(word)) for word in words):
+            for spelling in self._slips(compact(query)):
+                self._raise(found, spelling)
+        return dict.fromkeys(found, NEAR)
+
+    def _raise(self, found: dict[int, int], key: str) -> None:
+        for code in _several(self._codes.get(key, ())):
+            slot, tier = divmod(code, _TIERS)
+            found[slot] = max(tier, found.get(slot, 0))
+
+    def _slips(self, query: str) -> list[str]:
+        """The spellings that are nearest. The first letter must be right: it mostly is, and tells many words apart."""
+        allowed = 0 if len(query) < LEAST_NEAR else 1 if len(query) < LEAST_FAR else 2
+        letters = set(query)
+        best, found = allowed, list[str]()
+        for length in range(len(query) - allowed, len(query) + allowed + 1) if allowed else ():
+            for spelling in self._alike.get((query[0], length), ()):
+                if len(letters.symmetric_difference(spelling)) > 2 * best:
+                    continue
+                distance = edit_distance(query, spelling, best)
+                if distance < best:
+                    best, found = distance, [spelling]
+                elif distance == best:
+                    found.append(spelling)
+        return found
+
+
+def _several(codes: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (codes,) if isinstance(codes, int) else codes
+
+
+def _keys(label: Label) -> dict[str, int]:
+    """The keys of a document's names, with the tier of each."""
+    qualified = f"{label.server} {label.name}"
+    keys = {_stemmed(split(text)): NEAR for text in (label.name, label.title, qualified)}
+    keys |= {compact(text): LOCAL for text in (label.name, label.title)}
+    keys |= {compact(text): EXACT for text in (label.key, qualified)}
+    keys.pop("", None)
+    keys.pop(" ", None)
+    return keys
+
+
+def _stemmed(words: Sequence[str]) -> str:
+    """The stems of a name in order, so that `reading files` is `read_file`."""
+    return " " + " ".join(stem(word) for word in words[:MAX_WORDS])
+
+
+def compact(text: str) -> str:
+    """A name without case, separators and blanks: `Files.read-File` is `filesreadfile`."""
+    return "".join(split(text[:MAX_NAME])) if text.isascii() else "".join(text[:MAX_NAME].casefold().split())
+
+
+def edit_distance(one: str, other: str, limit: int) -> int:
+    """Insertions, deletions, changes and swaps of neighbours between two texts; `limit + 1` where there are more."""
+    if abs(len(one) - len(other)) > limit:
+        return limit + 1
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        now = [row]
+        for column, wanted in enumerate(other, 1):
+            cost = min(last[column] + 1, now[-1] + 1, last[column - 1] + (letter != wanted))
+            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == wanted:
+                cost = min(cost, before[column - 2] + 1)
+            now.append(cost)
+        if min(now) > limit:
+            return limit + 1
+        before, last = last, now
+    return min(last[-1], limit + 1)
