@@ -54,7 +54,7 @@ ERAS = pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_only_the_search_tools_and_pinned_ones_are_listed(tmp_path: Path, era: str) -> None:
     options: Json = {
         "expose": "search",
-        "pinnedTools": ["mail__s?nd*"],
+        "pinnedTools": ["mail__sen?_*"],
         "servers": {"files": {"tools": {"list_directory": {"pinned": True}}}},
     }
     async with stage(tmp_path, {"files": FILES, "mail": MAIL}, **options) as on:
