@@ -1,4 +1,4 @@
-"""The index finds what it found on the data in the repository, with room for chance; `just eval tools` prints it all."""
+"""The index finds what it found on the data in the repository, with room for chance (`just eval tools`)."""
 
 from collections.abc import Callable
 

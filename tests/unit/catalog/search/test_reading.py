@@ -28,7 +28,7 @@ def test_fields_hold_the_terms_of_their_part() -> None:
 
 
 def test_texts_for_vectors_have_names_as_words() -> None:
-    assert short_text(DOCUMENT) == f"files read file: {DOCUMENT.description}"
+    assert short_text(DOCUMENT) == "files read file: Reads a file. It must exist. Binary ones are refused."
     assert full_text(DOCUMENT) == f"{short_text(DOCUMENT)} | max bytes How much to read"
 
 
