@@ -8,7 +8,7 @@ from polyplex.catalog.search.index import SearchIndex
 from polyplex.catalog.search.names import compact, edit_distance
 from polyplex.catalog.search.reading import read_query
 from polyplex.catalog.search.words import MAX_WORD, split, stem, terms
-from polyplex.embed.embedder import open_embedder
+from polyplex.embed.choice import open_embedder
 from polyplex.embed.wordpiece import basic_words
 
 ANY = st.text(max_size=60)

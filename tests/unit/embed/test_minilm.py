@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyplex.embed import minilm
-from polyplex.embed.embedder import open_embedder
+from polyplex.embed.choice import open_embedder
 from polyplex.errors import MissingExtraError
 
 

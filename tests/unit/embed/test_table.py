@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from polyplex.embed.embedder import open_embedder
+from polyplex.embed.choice import open_embedder
 from polyplex.embed.table import StaticTable, shipped_table
 
 TINY = StaticTable(

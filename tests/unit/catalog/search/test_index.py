@@ -7,7 +7,7 @@ import pytest
 from polyplex.catalog.search import Document, Kind, Parameter
 from polyplex.catalog.search.index import SearchIndex, open_index
 from polyplex.config.model import SearchOptions
-from polyplex.embed.embedder import open_embedder
+from polyplex.embed.choice import open_embedder
 
 
 def tool(server: str, name: str, description: str, *parameters: str, kind: Kind = "tool") -> Document:

@@ -8,7 +8,7 @@ from eval.datasets import SETS, load
 from eval.metrics import Scores
 from eval.tools import ABSTENTION, SLICE, abstention, measure_sets, ranker
 from polyplex.catalog.search.index import SearchIndex
-from polyplex.embed.embedder import open_embedder
+from polyplex.embed.choice import open_embedder
 
 SLICES = [data for name in SETS if (data := load(SLICE, name)) is not None]
 
