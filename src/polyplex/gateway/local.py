@@ -87,7 +87,7 @@ class Local:
         view = self._core.view(client)
         result: dict[str, object] = {
             "protocolVersion": session.revision,
-            "capabilities": _capabilities(view, client.profile, "experimental")
+            "capabilities": self._capabilities(view, client.profile, "experimental")
             | task_capabilities(view, session.revision),
             "serverInfo": Raw(self._core.info),
         }
@@ -101,7 +101,7 @@ class Local:
         view = self._core.view(client)
         fields: dict[str, object] = {
             "supportedVersions": list(MODERN_REVISIONS),
-            "capabilities": _capabilities(view, client.profile, "experimental", "extensions"),
+            "capabilities": self._capabilities(view, client.profile, "experimental", "extensions"),
         }
         instructions = view.instructions(client.profile)
         if instructions is not None:
