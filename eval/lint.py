@@ -1,6 +1,6 @@
 """What the wordings of `polyplex lint` change for search: found by the tools' own words alone, or by given queries too.
 
-    python -m eval.lint --data DIR [--set livemcp_agentq] [--top 20] [--json]
+    just eval lint --data DIR [--set livemcp_agentq] [--top 20] [--json]
 
 Overrides for the most confused tools are made from the tools' own texts; of given queries, only which tool they mean is
 used, and only to find confused tools. Rows with `half` find with one half of the queries and measure with the other.

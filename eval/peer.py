@@ -1,4 +1,4 @@
-"""FastMCP's search of tools, called as FastMCP calls it: its own BM25 over name, description and first-level parameters."""
+"""FastMCP's search of tools: its own BM25, over name, description and the parameters of the first level."""
 
 from collections.abc import Sequence
 from typing import Any

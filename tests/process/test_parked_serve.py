@@ -32,17 +32,18 @@ def address(said: str) -> str:
     return found[1]
 
 
-def call(url: str, params: Json) -> Json:
-    """The response of a modern client's call."""
+def call(url: str, params: Json, method: str = "tools/call") -> Json:
+    """The response to a modern client's request."""
     capabilities: Json = {"elicitation": {"form": {}}}
-    meta = {META + "protocolVersion": "2026-07-28", META + "clientCapabilities": capabilities}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params | {"_meta": meta}}
+    meta: Json = {META + "protocolVersion": "2026-07-28", META + "clientCapabilities": capabilities}
+    meta |= params.get("_meta", {})
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params | {"_meta": meta}}
     headers = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
         "MCP-Protocol-Version": "2026-07-28",
-        "Mcp-Method": "tools/call",
-        "Mcp-Name": params["name"],
+        "Mcp-Method": method,
+        "Mcp-Name": params["name"] if "name" in params else params["uri"],
     }
     request = urllib.request.Request(url, json.dumps(message).encode(), headers)
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -41,8 +41,8 @@ async def opened_store(options: PayloadOptions, clock: Clock | None = None) -> A
     try:
         yield store
     finally:
-        for kept in store.backend.kept():
-            store.backend.delete(kept.name)
+        for kept in store.place.kept():
+            store.place.delete(kept.name)
         await store.close()
 
 
@@ -64,7 +64,7 @@ async def test_what_goes_in_comes_out(options: Options, size: int) -> None:
             assert b"".join([chunk async for chunk in opened.chunks(3 * MIB)]) == data
             assert await opened.read(size // 2, 1000) == data[size // 2 :][:1000]
             assert await opened.read(size + 5, 1000) == b""
-        assert [kept.name for kept in store.backend.kept()] == [payload.name]
+        assert [kept.name for kept in store.place.kept()] == [payload.name]
 
 
 async def test_parts_are_read(options: Options) -> None:
@@ -114,7 +114,7 @@ async def test_what_has_expired_is_gone_and_swept(options: Options) -> None:
         with pytest.raises(PayloadMissing):
             await store.presigned(old, 60)
         assert await store.sweep() == 1
-        assert [kept.name for kept in store.backend.kept()] == [young.name]
+        assert [kept.name for kept in store.place.kept()] == [young.name]
         assert await store.used_bytes("me") == 0
         assert (await store.stat("you", young.uri)).size == 5
 
@@ -125,12 +125,12 @@ async def test_the_oldest_make_room(options: Options) -> None:
         first = await write(store, "me", bytes(600))
         clock.now += 1
         second = await write(store, "you", bytes(600))
-        assert [kept.name for kept in store.backend.kept()] == [second.name]
+        assert [kept.name for kept in store.place.kept()] == [second.name]
         with pytest.raises(PayloadMissing):
             await store.stat("me", first.uri)
         with pytest.raises(PayloadRefused, match=r"payloads\.maxBytes"):
             await write(store, "me", bytes(1001))
-        assert [kept.name for kept in store.backend.kept()] == [second.name]
+        assert [kept.name for kept in store.place.kept()] == [second.name]
 
 
 @pytest.mark.parametrize("size", [1000, 20 * MIB])
@@ -140,9 +140,9 @@ async def test_what_is_given_up_leaves_nothing(options: Options, place: Server, 
         for start in range(0, size, MIB):
             await writer.write(LARGE[start : start + min(MIB, size)])
         await writer.abort()
-        assert store.backend.kept() == []
-        if isinstance(store.backend, ObjectBucket):
-            assert store.backend._listing() == {}  # pyright: ignore[reportPrivateUsage]
+        assert store.place.kept() == []
+        if isinstance(store.place, ObjectBucket):
+            assert store.place._listing() == {}  # pyright: ignore[reportPrivateUsage]
         if place.name == "moto":
             body, _ = fetch(f"{place.endpoint}/payloads?uploads")
             assert b"<UploadId>" not in body
@@ -171,17 +171,17 @@ async def test_an_upload_that_was_killed_is_not_seen_and_cleaned_later(options: 
         pytest.skip("tests/process/test_payload_kills.py does this for folders")
     async with opened_store(options()) as store:
         payload = await write(store, "me", b"whole")
-        backend = store.backend
-        assert isinstance(backend, ObjectBucket)
+        bucket = store.place
+        assert isinstance(bucket, ObjectBucket)
         half = store.writer("me")._draft.name  # pyright: ignore[reportPrivateUsage]
-        backend.put(backend.key(half), b"bytes without a record", "text/plain")
+        bucket.put(bucket.key(half), b"bytes without a record", "text/plain")
         with pytest.raises(PayloadMissing):
             await store.stat("me", half.id)
-        assert [kept.name for kept in backend.kept()] == [payload.name]
-        changed = max(changed for _, changed, _ in backend._listing().values())  # pyright: ignore[reportPrivateUsage]
-        assert backend.clean(changed + ABANDONED_SECONDS - 60) == 0
-        assert backend.clean(changed + ABANDONED_SECONDS + 60) == 1
-        assert set(backend._listing()) == {payload.name}  # pyright: ignore[reportPrivateUsage]
+        assert [kept.name for kept in bucket.kept()] == [payload.name]
+        changed = max(changed for _, changed, _ in bucket._listing().values())  # pyright: ignore[reportPrivateUsage]
+        assert bucket.clean(changed + ABANDONED_SECONDS - 60) == 0
+        assert bucket.clean(changed + ABANDONED_SECONDS + 60) == 1
+        assert set(bucket._listing()) == {payload.name}  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_nothing_is_written_over(options: Options, place: Server) -> None:
@@ -189,10 +189,10 @@ async def test_nothing_is_written_over(options: Options, place: Server) -> None:
         pytest.skip("files are made with O_EXCL")
     async with opened_store(options()) as store:
         payload = await write(store, "me", b"first")
-        backend = store.backend
-        assert isinstance(backend, ObjectBucket)
+        bucket = store.place
+        assert isinstance(bucket, ObjectBucket)
         with pytest.raises(PayloadStoreFailed):
-            backend.put(backend.key(payload.name), b"second", "text/plain", create=True)
+            bucket.put(bucket.key(payload.name), b"second", "text/plain", create=True)
         async with store.opened("me", payload.uri) as opened:
             assert await opened.read(0, 10) == b"first"
 

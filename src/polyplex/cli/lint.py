@@ -123,10 +123,10 @@ def _judged(
             "warning", f"no tool is named {names}{more}, or more than one is; queries for them count less", "yellow"
         )
     index = open_index(search, terminal)
-    found = judge(offers, index, queries).findings
-    found = [each for each in found if not wanted or each.server in wanted]
+    report = judge(offers, index, queries)
+    found = [each for each in report.findings if not wanted or each.server in wanted]
     proposed = overrides(found)
-    measured = measure(index, offers, reworded(offers, proposed), queries)
+    measured = measure(index, offers, reworded(offers, proposed), queries, report.before)
     return Judged(len(offers), len(tools), found, measured, proposed)
 
 

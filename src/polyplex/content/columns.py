@@ -74,6 +74,8 @@ class Column:
     def _examples(self) -> str:
         values = [value for value in self.values if value]
         if not self.many and len(values) <= 8 and self.count > 2 * len(values):
+            if len(values) == 1:
+                return f", always {_short(values[0])}"
             shown, more = [_short(value) for value in values[:4]], len(values) > 4
             return f", {len(values)} different: " + ", ".join(shown) + (", …" if more else "")
         return ", e.g. " + _short(values[0]) if values else ""

@@ -25,6 +25,7 @@ _MOST_ROWS: Final = 100
 _MOST_COLUMNS: Final = 24
 _SHAPE_PART: Final = 0.7
 _RECORDS_SHOWN: Final = 100
+_RECORD_BYTES: Final = 24_576
 
 
 def preview(
@@ -49,10 +50,12 @@ def preview(
     if not kinds.is_text(kind) or kind == kinds.SVG:
         return fit(binaries.describe(head, kind, total_bytes, tail), max_tokens)
     shape = None
+    # More of what goes on like this tells nothing new.
+    part = head if whole else head[:_RECORD_BYTES]
     if split == "json":
-        shape = _json(head, whole, total_bytes, records_total)
+        shape = _json(part, whole, total_bytes, records_total)
     elif split is not None and split != "lines":
-        shape = _rows(head, split, whole, total_bytes, records_total)
+        shape = _rows(part, split, whole, total_bytes, records_total)
     if shape is None:
         shape = _lines(head, kind, whole, total_bytes, records_total)
     return _with_excerpts(shape, head, tail if not whole else b"", max_tokens, split)
@@ -198,7 +201,8 @@ def _lines(head: bytes, kind: str, whole: bool, total_bytes: int, total: int | N
     name = {kinds.LOG: "Log", kinds.MARKDOWN: "Markdown", kinds.HTML: "HTML", kinds.XML: "XML", kinds.CODE: "Code"}.get(
         kind, "JSON that does not parse" if kind == kinds.JSON else "Text"
     )
-    return f"{name}, {_counted(lines, len(head), whole, total_bytes, total)} lines, {total_bytes:,} bytes"
+    count = _counted(lines, len(head), whole, total_bytes, total)
+    return f"{name}, {count} line{'s' * (count != '1')}, {total_bytes:,} bytes"
 
 
 def _with_excerpts(shape: str, head: bytes, tail: bytes, max_tokens: int, split: RecordKind | None) -> str:

@@ -7,8 +7,8 @@ caller's. Bytes that other processes keep count from the next listing on.
 from collections.abc import Iterable
 
 from polyplex.errors import PayloadRefused
-from polyplex.store.backend import Kept
 from polyplex.store.payload import Name, lifetime_of
+from polyplex.store.place import Kept
 
 
 class Ledger:
@@ -96,6 +96,7 @@ class Ledger:
         return [name for name in self._sizes if has_expired(name, now)]
 
     def _enter(self, name: Name, size: int) -> None:
+        self.strike(name)  # a listing may have found it already
         self._sizes[name] = size
         self._owners.setdefault(name.folder, {})[name] = size
         self._used[name.folder] = self._used.get(name.folder, 0) + size

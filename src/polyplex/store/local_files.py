@@ -20,8 +20,8 @@ from typing import Final
 import msgspec
 
 from polyplex.errors import ConfigError, PayloadStoreFailed
-from polyplex.store.backend import Kept, Record
 from polyplex.store.payload import Name, is_folder, lifetime_of
+from polyplex.store.place import Kept, Record
 from polyplex.store.syncing import SYNCED_MODE, Syncer
 
 log = logging.getLogger("polyplex.store")
@@ -36,6 +36,7 @@ class LocalFiles:
     """A folder of payloads. Raises `ConfigError` where it cannot be one; it is made on the first write."""
 
     threads = 8
+    sweep_seconds = 60.0
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

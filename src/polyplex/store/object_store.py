@@ -17,10 +17,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from polyplex.errors import ConfigError, PayloadError, PayloadStoreFailed
-from polyplex.store.backend import Kept, Record
 from polyplex.store.payload import Name, is_folder, lifetime_of
+from polyplex.store.place import Kept, Record
 
 PART_BYTES: Final = 8 << 20
+AHEAD_BYTES: Final = 4 << 20
 UPLOADS_AT_ONCE: Final = 2  # parts of one upload; each is held in memory
 QUEUED_LOTS: Final = 2
 ABANDONED_SECONDS: Final = 6 * 3600.0
@@ -40,6 +41,7 @@ class ObjectBucket:
     """A bucket, or what is below a prefix in it. `store` is an obstore store for the whole bucket."""
 
     threads = 32
+    sweep_seconds = 600.0  # each lists the bucket
 
     def __init__(self, store: Any, scheme: str, bucket: str, prefix: str) -> None:
         import obstore
@@ -179,14 +181,23 @@ class ObjectSource:
 
     def __init__(self, bucket: ObjectBucket, key: str, record: Record) -> None:
         self._bucket, self._key, self.record = bucket, key, record
+        self._ahead, self._start = b"", 0
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """One request."""
+        """One request; who reads on from where the last one ended gets a larger one, for what will follow."""
         length = min(length, self.record.size - offset)
         if length <= 0:
             return b""
+        at = offset - self._start
+        if at < 0 or at + length > len(self._ahead):
+            follows = bool(self._ahead) and at == len(self._ahead)
+            self._ahead = self._fetched(offset, max(length, AHEAD_BYTES) if follows else length)
+            self._start, at = offset, 0
+        return self._ahead[at : at + length]
+
+    def _fetched(self, offset: int, length: int) -> bytes:
         try:
-            return self._bucket.get_range(self._key, offset, length)
+            return self._bucket.get_range(self._key, offset, min(length, self.record.size - offset))
         except FileNotFoundError:
             raise PayloadStoreFailed(f"{self._bucket.title}: a payload was removed while it was read") from None
 

@@ -15,13 +15,14 @@ from typing import Final, TypeVar
 
 from polyplex.config.model import PayloadOptions
 from polyplex.errors import PayloadError, PayloadMissing, PayloadRefused, PayloadStoreFailed
-from polyplex.store.backend import Backend, Sink, Source
 from polyplex.store.ledger import Ledger, has_expired
 from polyplex.store.payload import MAX_MEDIA_TYPE, MAX_ORIGIN, Name, Payload, folder_of, id_of, lifetime_of, new_id
+from polyplex.store.place import Place, Sink, Source
 from polyplex.store.writer import PayloadWriter
 
 log = logging.getLogger("polyplex.store")
-READ_THREADS: Final = 4
+QUICK_THREADS: Final = 8
+SCAN_THREADS: Final = 6
 CHUNK_BYTES: Final = 256 * 1024
 DEFAULT_MEDIA_TYPE: Final = "application/octet-stream"
 T = TypeVar("T")
@@ -56,10 +57,11 @@ class OpenPayload:
 class PayloadStore:
     """Payloads in one place, with a lifetime and limits. `clock` gives seconds since 1970."""
 
-    def __init__(self, backend: Backend, options: PayloadOptions, clock: Callable[[], float] = time.time) -> None:
-        self.backend, self.options = backend, options
-        self.pool = ThreadPoolExecutor(backend.threads, "polyplex-payloads")
-        self._readers = ThreadPoolExecutor(READ_THREADS, "polyplex-payload-readers")
+    def __init__(self, place: Place, options: PayloadOptions, clock: Callable[[], float] = time.time) -> None:
+        self.place, self.options = place, options
+        self.pool = ThreadPoolExecutor(place.threads, "polyplex-payloads")
+        self._quick = ThreadPoolExecutor(QUICK_THREADS, "polyplex-payload-readers")
+        self._scans = ThreadPoolExecutor(SCAN_THREADS, "polyplex-payload-scans")
         self._clock = clock
         self._lock = threading.Lock()  # guards the ledger
         self._ledger = Ledger(options.max_bytes, options.caller_max_bytes)
@@ -94,7 +96,7 @@ class PayloadStore:
     # -- reading
     async def stat(self, owner: str, reference: str) -> Payload:
         """What is known of a payload, by its URI or id. Raises `PayloadMissing`, `PayloadStoreFailed`."""
-        return await self.read(owner, reference, lambda opened: opened.payload)
+        return await self.in_thread(self._stat, owner, reference)
 
     @contextlib.asynccontextmanager
     async def opened(self, owner: str, reference: str) -> AsyncGenerator[OpenPayload]:
@@ -106,13 +108,16 @@ class PayloadStore:
             await asyncio.shield(opened.close())
 
     async def read(self, owner: str, reference: str, work: Callable[[OpenPayload], T]) -> T:
-        """What blocking work makes of a payload, in a thread; raises as `opened`."""
-        return await self.in_thread(self._read, owner, reference, work)
+        """What blocking work, which may take long, makes of a payload, in a thread; raises as `opened`."""
+        return await self._run(self._scans, self._read, owner, reference, work)
 
     async def in_thread(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run reading work in one of the store's threads."""
+        """Run short work in one of the store's threads."""
+        return await self._run(self._quick, work, *arguments)
+
+    async def _run(self, pool: Executor, work: Callable[..., T], *arguments: object) -> T:
         try:
-            job = asyncio.get_running_loop().run_in_executor(self._readers, functools.partial(work, *arguments))
+            job = asyncio.get_running_loop().run_in_executor(pool, functools.partial(work, *arguments))
         except RuntimeError as error:
             raise PayloadStoreFailed("the payload store was closed") from error
         return await job
@@ -123,11 +128,11 @@ class PayloadStore:
             seconds = min(seconds, payload.expires - self._clock())
             if seconds <= 0:
                 raise self._missing()
-        return await self.in_thread(self.backend.sign, payload.name, seconds)
+        return await self.in_thread(self.place.sign, payload.name, seconds)
 
     def external_uri(self, payload: Payload) -> str | None:
         """The bucket's own URI of a payload (`s3://...`); None where the store has none."""
-        return self.backend.uri(payload.name)
+        return self.place.uri(payload.name)
 
     # -- removing
     async def delete(self, owner: str, reference: str) -> bool:
@@ -142,6 +147,16 @@ class PayloadStore:
     async def sweep(self) -> int:
         """Remove what has expired, what is over the limits, and what killed writers left; how many files or objects."""
         return await self.in_thread(self._sweep)
+
+    async def keep_swept(self) -> None:
+        """Sweep now and then, until it is cancelled. Failures are logged, and the next time tried again."""
+        while True:
+            try:
+                removed = await self.sweep()
+                log.debug("%s: %d swept", self.place.title, removed)
+            except PayloadStoreFailed as error:
+                log.warning("%s", error)
+            await asyncio.sleep(self.place.sweep_seconds)
 
     async def used_bytes(self, owner: str | None = None) -> int:
         """Bytes kept for a caller, or in all, by the last listing and what was written since."""
@@ -160,7 +175,7 @@ class PayloadStore:
         name = Name(folder_of(owner), identifier)
         if has_expired(name, self._clock()):
             raise self._missing()
-        source = self.backend.open(name)
+        source = self.place.open(name)
         if source is None:
             raise self._missing()
         record = source.record
@@ -174,7 +189,10 @@ class PayloadStore:
             expires=lifetime.expires,
             origin=record.origin,
         )
-        return OpenPayload(payload, source, self._readers)
+        return OpenPayload(payload, source, self._quick)
+
+    def _stat(self, owner: str, reference: str) -> Payload:
+        return self._read(owner, reference, lambda opened: opened.payload)
 
     def _read(self, owner: str, reference: str, work: Callable[[OpenPayload], T]) -> T:
         opened = self._open(owner, reference)
@@ -192,7 +210,7 @@ class PayloadStore:
         )
 
     def _sweep(self) -> int:
-        removed = self.backend.clean(self._clock())
+        removed = self.place.clean(self._clock())
         with self._lock:
             self._list()
             names = self._ledger.expired(self._clock())
@@ -210,20 +228,21 @@ class PayloadStore:
             return self._ledger.total if owner is None else self._ledger.used_by(folder_of(owner))
 
     def _list(self) -> None:
-        self._ledger.load(self.backend.kept())
+        self._ledger.load(self.place.kept())
         self._listed = True
 
     def _remove(self, names: Sequence[Name]) -> None:
         for name in names:
-            self.backend.delete(name)
+            self.place.delete(name)
         with self._lock:
             for name in names:
                 self._ledger.strike(name)
 
     def _close(self) -> None:
         self.pool.shutdown(wait=True)
-        self._readers.shutdown(wait=True)
-        self.backend.close()
+        self._quick.shutdown(wait=True)
+        self._scans.shutdown(wait=True)
+        self.place.close()
 
     # -- for writers
     def check(self, size: int) -> None:
@@ -245,8 +264,12 @@ class PayloadStore:
             except PayloadRefused:
                 self._ledger.release(folder, more)
                 raise
-        for name in names:
-            self.backend.delete(name)
+        try:
+            for name in names:
+                self.place.delete(name)
+        except PayloadStoreFailed:
+            self.release(draft, more)
+            raise
 
     def release(self, draft: Payload, held: int) -> None:
         """What was held is free again."""
@@ -255,7 +278,7 @@ class PayloadStore:
 
     def open_sink(self, draft: Payload) -> Sink:
         """Begin to write."""
-        return self.backend.create(draft.name, draft.media_type)
+        return self.place.create(draft.name, draft.media_type)
 
     def enter(self, payload: Payload, held: int) -> None:
         """The payload is complete; what was held is what it takes."""

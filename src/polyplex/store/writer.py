@@ -11,8 +11,8 @@ from typing import Final, Protocol, Self
 import msgspec
 
 from polyplex.errors import PayloadStoreFailed
-from polyplex.store.backend import Record, Sink
 from polyplex.store.payload import MAX_MEDIA_TYPE, Payload
+from polyplex.store.place import Record, Sink
 
 FLUSH_BYTES: Final = 1 << 20
 

@@ -59,6 +59,11 @@ def test_json_lines_and_tables_show_columns() -> None:
     assert shape(b"1\t2\n3\t4\n").startswith("TSV without a header, 2 rows, 2 columns:\n- column 1 integer 1–3")
 
 
+def test_a_column_that_is_always_the_same_says_so() -> None:
+    said = shape(b"id,state\n1,open\n2,open\n3,open\n")
+    assert "- state string, always open" in said
+
+
 def test_text_shows_its_beginning_and_its_end() -> None:
     text = "\n".join(f"line {number} of a long log" for number in range(50_000))
     said = shape(text.encode())
@@ -70,7 +75,7 @@ def test_text_shows_its_beginning_and_its_end() -> None:
 
 def test_a_small_text_is_shown_once() -> None:
     said = shape(b"just a line\n")
-    assert said == "Text, 1 lines, 12 bytes\nbegins:\njust a line"
+    assert said == "Text, 1 line, 12 bytes\nbegins:\njust a line"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +85,7 @@ def test_a_small_text_is_shown_once() -> None:
         (PICTURES["SVG"], "SVG image, 640×480 pixels"),
         (sound(), "WAV sound, 0.1 s, 8,000 Hz, 1 channel"),
         (archive(), "Zip archive, 1 files: a.txt"),
-        (gzip.compress(b"x" * 77), "Gzip, 77 bytes when unpacked"),
+        (gzip.compress(b"x" * 77, mtime=0), "Gzip, 77 bytes when unpacked"),
         (b"%PDF-1.7\n1 0 obj<</Type /Pages /Kids [] /Count 12>>", "PDF 1.7, 12 pages"),
         (
             b"SQLite format 3\0" + struct.pack(">H", 4096) + bytes(10) + struct.pack(">I", 9) + b"CREATE TABLE barges(",
@@ -95,7 +100,7 @@ def test_headers_of_other_kinds_are_read(data: bytes, said: str) -> None:
 
 
 def test_what_is_declared_as_text_and_is_none_is_still_shown() -> None:
-    assert shape(b"{broken", kinds.JSON).startswith("JSON that does not parse, 1 lines")
+    assert shape(b"{broken", kinds.JSON).startswith("JSON that does not parse, 1 line")
     assert shape(b'{"a": 1\n{"b": ', kinds.JSON_LINES)
     assert shape(b"\xff\xfe\0\0", "text/csv")
 

@@ -127,7 +127,7 @@ def _source(module: str) -> Callable[[], str]:
 
 def _doc(module: str) -> Callable[[], str]:
     return lambda: "\n".join(
-        inspect.getdoc(thing) or "" for _, thing in sorted(vars(__import__(module, fromlist=["x"])).items(), key=str)
+        inspect.getdoc(thing) or "" for _, thing in sorted(vars(__import__(module, fromlist=["x"])).items())
     )[:40_000]
 
 

@@ -5,6 +5,7 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,8 @@ def store_in(folder: Path, clock: Clock | None = None, **options: Any) -> Payloa
 
 
 def path_of(store: PayloadStore, payload: Payload) -> Path:
-    assert isinstance(store.backend, LocalFiles)
-    return store.backend.path(payload.name)
+    assert isinstance(store.place, LocalFiles)
+    return store.place.path(payload.name)
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -295,6 +296,56 @@ async def test_a_part_that_is_swept_before_it_is_locked_is_made_again(
     assert swept == [payload.id + ".part"]
     assert await content(store, "me", payload.uri) == b"kept"
     await store.close()
+
+
+async def test_room_that_cannot_be_made_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_in(tmp_path, max_bytes=100)
+    await store.put("me", bytes(80))
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFiles, "delete", raising(PayloadStoreFailed("the folder is gone")))
+        with pytest.raises(PayloadStoreFailed):
+            await store.put("me", bytes(80))
+    assert (await store.put("me", bytes(100))).size == 100
+    await store.close()
+
+
+async def test_the_sweeper_goes_on_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, naps = Clock(), asyncio.Semaphore(0)
+    store = store_in(tmp_path, clock, ttl_seconds=1.0)
+    await store.put("me", b"x")
+    clock.now += 2
+    swept, slept = asyncio.Event(), list[float]()
+
+    async def nap(seconds: float) -> None:
+        slept.append(seconds)
+        swept.set()
+        await naps.acquire()
+
+    with monkeypatch.context() as patch:
+        patch.setattr("polyplex.store.payload_store.asyncio.sleep", nap)
+        patch.setattr(LocalFiles, "clean", raising(PayloadStoreFailed("the disk is away")))
+        task = asyncio.get_running_loop().create_task(store.keep_swept())
+        await swept.wait()
+        swept.clear()
+        assert len(files_in(tmp_path)) == 1
+        patch.setattr(LocalFiles, "clean", lambda self, now: 0)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+        naps.release()
+        await swept.wait()
+        assert files_in(tmp_path) == []
+        assert slept == [60.0, 60.0]
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await store.close()
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    """What raises, whatever it is called with."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
 
 
 async def test_a_closed_store_says_so(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyplex.errors import PayloadRefused
-from polyplex.store.backend import Kept
 from polyplex.store.ledger import Ledger, has_expired
 from polyplex.store.payload import URI_PREFIX, Name, folder_of, id_of, is_folder, lifetime_of, new_id
+from polyplex.store.place import Kept
 
 NOW = 1_800_000_000.0
 
@@ -112,3 +112,13 @@ def test_a_listing_is_believed_and_a_lowered_limit_holds() -> None:
     assert not ledger.over
     assert ledger.expired(NOW + 11.5) == [names[1]]
     assert has_expired(names[3], NOW + 13) and not has_expired(names[3], NOW + 12.9)
+
+
+def test_what_a_listing_found_first_counts_once() -> None:
+    name = Name(folder_of("me"), new_id(NOW, None))
+    ledger = Ledger(100, None)
+    ledger.reserve(name.folder, 30)
+    ledger.load([Kept(name, 31)])
+    ledger.release(name.folder, 30)
+    ledger.enter(name, 30)
+    assert (ledger.total, ledger.used_by(name.folder), ledger.reserved) == (30, 30, 0)

@@ -83,7 +83,7 @@ class Confused(Struct, frozen=True):
 def tally(
     index: Index, tools: Sequence[Tool], queries: Iterable[Query] = (), *, made: bool = True
 ) -> tuple[dict[str, Tally], dict[str, Tally]]:
-    """By public name what became of made queries, and of given ones."""
+    """By public name what became of made queries, about `MAX_QUERIES` and one a tool at least, and of given ones."""
     own: dict[str, Tally] = {}
     room = max(1, MAX_QUERIES // max(1, len(tools)))
     for tool in tools if made else ():
@@ -124,9 +124,14 @@ def note(
 
 def confused(servers: Sequence[Server], index: Index, queries: Sequence[Query] = ()) -> list[Confused]:
     """The tools that are confused with others, worst first. The index holds their documents afterwards."""
-    tools = {tool.key: tool for server in servers for tool in server.tools}
-    index.update(tool.document for tool in tools.values())
-    made, given = tally(index, list(tools.values()), queries)
+    tools = [tool for server in servers for tool in server.tools]
+    index.update(tool.document for tool in tools)
+    return of_tallies(tools, *tally(index, tools, queries))
+
+
+def of_tallies(every: Sequence[Tool], made: Mapping[str, Tally], given: Mapping[str, Tally]) -> list[Confused]:
+    """The tools that are confused with others, worst first, by what became of made and of given queries."""
+    tools = {tool.key: tool for tool in every}
     results: list[Confused] = []
     for key, tool in tools.items():
         own, told = made.get(key, Tally()), given.get(key, Tally())

@@ -42,20 +42,35 @@ class Measured(Struct, frozen=True):
     given_after: float = 0.0
 
 
+class Rates(Struct, frozen=True):
+    """How many made and given queries there were, and which share of them found another tool first."""
+
+    queries: int = 0
+    missed: float = 0.0
+    given: int = 0
+    given_missed: float = 0.0
+
+
 class Report(Struct, frozen=True):
-    """The findings, worst first, and the measure of the wordings where there was an index."""
+    """The findings, worst first; with an index, the confused tools and how often queries failed (`before`)."""
 
     findings: list[Finding]
     confused: list[Confused]
+    before: Rates = Rates()
 
 
 def judge(offers: Sequence[Server], index: Index | None = None, queries: Sequence[Query] = ()) -> Report:
     """Judge what servers offer. Without an index nothing is measured, and no confusion found."""
     found = list(judged(offers))
-    results = [] if index is None else confusion.confused(offers, index, queries)
+    if index is None:
+        return Report(ordered(found), [])
+    tools = [tool for server in offers for tool in server.tools]
+    index.update(tool.document for tool in tools)
+    made, given = confusion.tally(index, tools, queries)
+    results = confusion.of_tallies(tools, made, given)
     texts = {server.name: server.instructions for server in offers}
     found += confusion.findings(results, texts, {server.name: len(server.tools) for server in offers})
-    return Report(ordered(found), results)
+    return Report(ordered(found), results, _rates(made, given))
 
 
 def judged(offers: Sequence[Server]) -> Iterator[Finding]:
@@ -104,16 +119,30 @@ def _reworded(tool: Tool, own: Mapping[str, Any]) -> Tool:
     return msgspec.structs.replace(tool, description=document.description, title=document.title, document=document)
 
 
-def measure(index: Index, before: Sequence[Server], after: Sequence[Server], queries: Sequence[Query] = ()) -> Measured:
-    """What rewording changes for the same queries: those made of the words before, and the given ones."""
+def measure(
+    index: Index,
+    before: Sequence[Server],
+    after: Sequence[Server],
+    queries: Sequence[Query] = (),
+    known: Rates | None = None,
+) -> Measured:
+    """What rewording changes for the same queries: those made of the words before, and the given ones.
+
+    `known` are the rates before, where they have been measured. The index holds the reworded tools afterwards.
+    """
     tools = [tool for server in before for tool in server.tools]
-    rates: list[tuple[int, float, int, float]] = []
-    for offers in (before, after):
+
+    def rates(offers: Sequence[Server]) -> Rates:
         index.update(tool.document for server in offers for tool in server.tools)
-        made, given = confusion.tally(index, tools, queries)
-        rates.append((*_rate(made.values()), *_rate(given.values())))
-    (count, first, asked, told_first), (_, then, _, told_then) = rates
-    return Measured(count, first, then, asked, told_first, told_then)
+        return _rates(*confusion.tally(index, tools, queries))
+
+    first = rates(before) if known is None else known
+    then = rates(after)
+    return Measured(first.queries, first.missed, then.missed, first.given, first.given_missed, then.given_missed)
+
+
+def _rates(made: Mapping[str, Tally], given: Mapping[str, Tally]) -> Rates:
+    return Rates(*_rate(made.values()), *_rate(given.values()))
 
 
 def _rate(tallies: Iterable[Tally]) -> tuple[int, float]:

@@ -135,17 +135,17 @@ class Postings:
         np.cumsum(np.bincount(columns, minlength=len(self._columns)), out=starts[1:])
         self._segments.append(Segment(starts, slots[order], weights[order]))
 
-    def scores(self, query: Mapping[str, float], among: Mask) -> tuple[Floats, float]:
+    def scores(self, query: Mapping[str, float], among: Mask, *, filtered: bool = True) -> tuple[Floats, float]:
         """The BM25 score of each slot for query terms with their weights, and the best that any document could have.
 
         Only slots that are true in `among` count, for the rarity of a term as well: what a caller may not see changes
-        nothing for him. A term that is nowhere is as rare as one that a single document has.
+        nothing for him. Where no caller's filter made `among`, `filtered` may be false. A term that is nowhere is as rare as one that a single document has.
         """
         scores = np.zeros(len(among), np.float32)
         documents = int(np.count_nonzero(among))
         best = 0.0
         for term, weight in query.items():
-            found = self._find(term, among)
+            found = self._find(term, among if filtered or self.dead else None)
             count = max(1, sum(len(slots) for slots, _ in found))
             factor = weight * math.log(1 + max(0.0, documents - count + 0.5) / (count + 0.5))
             best += factor * (K1 + 1)
@@ -153,13 +153,15 @@ class Postings:
                 scores[slots] += np.float32(factor) * weights
         return scores, best
 
-    def _find(self, term: str, among: Mask) -> list[tuple[Slots, Floats]]:
+    def _find(self, term: str, among: Mask | None) -> list[tuple[Slots, Floats]]:
         column = self._columns.get(term)
         if column is None:
             return []
         found: list[tuple[Slots, Floats]] = []
         for segment in self._segments:
             slots, weights = segment.find(column)
-            keep = among[slots]
-            found.append((slots[keep], weights[keep]))
+            if among is not None:
+                keep = among[slots]
+                slots, weights = slots[keep], weights[keep]
+            found.append((slots, weights))
         return found

@@ -99,9 +99,10 @@ class Shelf:
         slots = np.flatnonzero(among)
         if not len(slots) or k <= 0:
             return Found()
-        scores, attainable = self._postings.scores(question.query.terms, among)
+        scores, attainable = self._postings.scores(question.query.terms, among, filtered=among is not self._alive)
         vectors = [
-            rows.closeness(questions, slots) for rows, questions in zip(self._vectors, question.vectors, strict=True)
+            rows.closeness(questions, slots, scores[slots])
+            for rows, questions in zip(self._vectors, question.vectors, strict=True)
         ]
         static, model = (*vectors, None, None)[:2]
         final = fused(scores[slots], static, model, question.query.breadth, lexical)

@@ -11,6 +11,7 @@ Slots = NDArray[np.intp]
 
 BLOCK: Final = 512
 CLAUSES: Final = 0.7  # the share of the clause that fits best, where a query has several; the rest is the whole's
+MOST: Final = 800
 FEW: Final = 4  # where fewer than one in so many documents may be found, only their rows are read
 
 
@@ -34,15 +35,22 @@ class VectorRows:
         self._scales[slot] = scale
         self._rows[slot] = np.round(vector / scale) if scale else 0
 
-    def closeness(self, questions: Floats, slots: Slots) -> Floats:
+    def closeness(self, questions: Floats, slots: Slots, likely: Floats) -> Floats:
         """How close the rows of some slots are to a query: to the whole, and to the clause that fits best.
 
-        The first question is the whole query, the others are its clauses.
+        The first question is the whole query, the others are its clauses. Those are asked of the `MOST` rows that are
+        closest to the whole, and of the `MOST` that are likely for another reason.
         """
         few = FEW * len(slots) < len(self._rows)
-        found = self._products(self._rows[slots] if few else self._rows, questions)
-        found = (found if few or len(slots) == len(self._rows) else found[:, slots]) * self._scales[slots]
-        return found[0] if len(questions) == 1 else (1 - CLAUSES) * found[0] + CLAUSES * found[1:].max(axis=0)
+        whole = self._products(self._rows[slots] if few else self._rows, questions[:1])[0]
+        whole = (whole if few or len(slots) == len(self._rows) else whole[slots]) * self._scales[slots]
+        if len(questions) == 1:
+            return whole
+        places = np.arange(len(slots)) if len(slots) <= 2 * MOST else np.union1d(_highest(whole), _highest(likely))
+        rows = slots[places]
+        clauses = self._products(self._rows[rows], questions[1:]).max(axis=0) * self._scales[rows]
+        whole[places] = (1 - CLAUSES) * whole[places] + CLAUSES * clauses
+        return whole
 
     @staticmethod
     def _products(rows: NDArray[np.int8], questions: Floats) -> Floats:
@@ -55,3 +63,8 @@ class VectorRows:
             for question, line in zip(questions, found, strict=True):
                 np.dot(block, question, out=line[begin : begin + BLOCK])
         return found
+
+
+def _highest(scores: Floats) -> Slots:
+    """The places of the `MOST` highest scores."""
+    return np.argpartition(scores, -MOST)[-MOST:]

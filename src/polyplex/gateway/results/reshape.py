@@ -256,7 +256,8 @@ class Reshaper:
         if smaller is None and not told:
             return await self._described(part, None, what="structuredContent")
         text = words.structured(uri, part.payload) if smaller is None else notices.shrunk_notice(smaller.cut, uri)
-        return self._noted(text, part, None, of="structuredContent")
+        noted = self._noted(text, part, None, of="structuredContent")
+        return noted[:1] if told else noted
 
     async def _other_members(self, fields: Fields, items: list[Item]) -> bool:
         """Members that went out whole and are no contents: they are named, and no longer in the result."""

@@ -17,7 +17,7 @@ from polyplex.gateway.results.keeper import Keeper
 from polyplex.mux.router import Target
 from polyplex.protocol.bridge.requests import read_meta
 from polyplex.protocol.jsonrpc import INVALID_PARAMS, Fields, decode_fields, encode_json
-from polyplex.store.payload import Payload
+from polyplex.store.payload import URI_PREFIX, Payload
 
 META_RESOLVE: Final = "polyplex/resolve"
 MAX_CONTENT_BYTES: Final = 32 * 1024 * 1024
@@ -96,7 +96,7 @@ class Resolver:
     async def _text(self, raw: bytes, path: str, schema: dict[str, Any]) -> bytes:
         way = self._wishes.of(path)
         uri = msgspec.json.decode(raw, type=str) if way is not None else ""
-        if way is None or self._keeper.reference(uri) is None:
+        if way is None or not (uri.startswith(URI_PREFIX) or self._keeper.reference(uri)):
             return raw
         payload = await self._keeper.stat(self._owner, uri)
         if way == "url":

@@ -7,12 +7,11 @@ import msgspec
 
 from polyplex.content.shrink import Shrunk, shrink
 from polyplex.gateway.results.keeper import Keeper, Part
-from polyplex.gateway.results.limits import UNREACHED, Limits
+from polyplex.gateway.results.limits import Limits
 from polyplex.protocol.jsonrpc import decode_fields
 
 MAX_SHRUNK_BYTES: Final = 8 * 1024 * 1024
 IN_THREAD_BYTES: Final = 256 * 1024
-USUAL_TOKENS: Final = 20_000
 
 
 class Structured:
@@ -26,7 +25,7 @@ class Structured:
         if self._schema is None or part.payload.size > MAX_SHRUNK_BYTES:
             return None
         whole = part.whole or await self._keeper.read(self._owner, part.payload, MAX_SHRUNK_BYTES)
-        most = min(limits.tokens if limits.tokens < UNREACHED else USUAL_TOKENS, limits.inline // 4)
+        most = limits.preview_tokens // 2 if part.payload.size > limits.inline else limits.tokens
         schema: dict[str, Any] = msgspec.json.decode(self._schema)
         if len(whole) < IN_THREAD_BYTES:
             return shrink(whole, schema, most)

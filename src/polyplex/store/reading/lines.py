@@ -1,6 +1,7 @@
 """Lines by their number. How many lines each block has is counted once, as far as somebody has read."""
 
 import threading
+from array import array
 from bisect import bisect_right
 from typing import Final
 
@@ -15,7 +16,7 @@ class LineIndex:
     """The number of newlines before each block; 8 bytes for each 256 KiB."""
 
     def __init__(self) -> None:
-        self._before = [0]  # newlines before the block of this number
+        self._before = array("Q", [0])  # newlines before the block of this number
         self._counted = 0  # bytes
         self._ends_in_newline = True
         self._lock = threading.Lock()

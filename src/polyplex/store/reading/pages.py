@@ -5,6 +5,7 @@ before it on.
 """
 
 import threading
+from array import array
 from bisect import bisect_right
 from typing import Final
 
@@ -15,18 +16,19 @@ from polyplex.store.reading.parts import PagePart
 from polyplex.store.reading.window import Window, last_whole, whole_text
 
 COUNT_ALL_BYTES: Final = 16 << 20
+BLOCK_BYTES: Final = 32 * 1024  # small, as a page splits one or two of them again
 
 
 class RecordIndex:
-    """What is known of the records of one payload; 16 bytes for each 256 KiB."""
+    """What is known of the records of one payload; 16 bytes for each block of it."""
 
     def __init__(self, kind: RecordKind) -> None:
         self.kind: RecordKind = kind
         self.splitter: Splitter = splitter(kind)
         self.whole = False  # all has been split
         self.first: Span | None = None
-        self._numbers: list[int] = []  # of the first record that ended in a block
-        self._starts: list[int] = []  # where that one begins
+        self._numbers = array("Q")  # of the first record that ended in a block
+        self._starts = array("Q")  # where that one begins
         self._fed = 0
         self._lock = threading.Lock()
 

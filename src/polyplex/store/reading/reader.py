@@ -7,6 +7,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 from polyplex.content.kinds import SAMPLE, sniff
 from polyplex.content.records import KINDS, RecordKind, record_kind
@@ -14,7 +15,7 @@ from polyplex.errors import PayloadQueryError
 from polyplex.store.payload_store import OpenPayload, PayloadStore
 from polyplex.store.reading import grep, json_path, json_walk, lines, pages
 from polyplex.store.reading.parts import BytesPart, GrepPart, JsonPart, LinesPart, PagePart, TextPart
-from polyplex.store.reading.window import UTF8_SEQUENCE, Watch, Window, first_whole, last_whole, whole_text
+from polyplex.store.reading.window import BLOCK_BYTES, UTF8_SEQUENCE, Watch, Window, first_whole, last_whole, whole_text
 
 MAX_PART_BYTES: Final = 64 << 20
 DEFAULT_PART_BYTES: Final = 64 * 1024
@@ -22,6 +23,7 @@ MAX_COUNT: Final = 100_000
 MAX_OFFSET: Final = 1 << 53
 SECONDS: Final = 30.0
 KEPT_INDEXES: Final = 128
+PARTS_AT_ONCE: Final = 2  # of one caller; the threads are there for others, too
 T = TypeVar("T")
 
 
@@ -32,6 +34,7 @@ class PayloadReader:
         self._store, self._seconds = store, seconds
         self._lines: OrderedDict[str, lines.LineIndex] = OrderedDict()
         self._records: OrderedDict[str, pages.RecordIndex] = OrderedDict()
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def bytes(self, owner: str, reference: str, *, offset: int = 0, limit: int = DEFAULT_PART_BYTES) -> BytesPart:
         """`limit` bytes from `offset` on; a negative offset counts from the end."""
@@ -169,23 +172,27 @@ class PayloadReader:
                 )
             key = f"{opened.payload.id} {split_as}"
             index = _kept(self._records, key, lambda: pages.RecordIndex(split_as))
-            window = _window(opened, watch)
+            window = _window(opened, watch, pages.BLOCK_BYTES)
             return pages.read_page(window, index, first=first, page_size=page_size, max_bytes=max_bytes)
 
         return await self._read(owner, reference, work)
 
     async def _read(self, owner: str, reference: str, work: Callable[[OpenPayload, Watch], T]) -> T:
         """Do all of it in one thread, so that the payload is closed when nothing reads it any more."""
-        watch = Watch(self._seconds)
-        try:
-            return await self._store.read(owner, reference, lambda opened: work(opened, watch))
-        except asyncio.CancelledError:
-            watch.stop()
-            raise
+        turns = self._turns.get(owner)
+        if turns is None:
+            turns = self._turns[owner] = asyncio.Semaphore(PARTS_AT_ONCE)
+        async with turns:
+            watch = Watch(self._seconds)
+            try:
+                return await self._store.read(owner, reference, lambda opened: work(opened, watch))
+            except asyncio.CancelledError:
+                watch.stop()
+                raise
 
 
-def _window(opened: OpenPayload, watch: Watch) -> Window:
-    return Window(opened.source, opened.payload.size, watch)
+def _window(opened: OpenPayload, watch: Watch, block_bytes: int = BLOCK_BYTES) -> Window:
+    return Window(opened.source, opened.payload.size, watch, block_bytes)
 
 
 def _kind(opened: OpenPayload, asked: RecordKind | None) -> RecordKind | None:

@@ -11,7 +11,7 @@ UTF8_SEQUENCE: Final = 4
 
 
 class Readable(Protocol):
-    """What is read: as `backend.Source`."""
+    """What is read: as `place.Source`."""
 
     def read_at(self, offset: int, length: int) -> bytes:
         """The bytes from `offset` on, fewer than `length` only at the end."""
@@ -38,8 +38,8 @@ class Watch:
         """Raises `PayloadQueryError` where the time is up."""
         if self.over:
             raise PayloadQueryError(
-                "this takes too long over a payload of that size; ask for a part of it (offset and limit, lines, or a "
-                "page), or search it with grep, which goes on from where it stopped"
+                "this takes too long over a payload of that size. Lines and pages go on counting where they stopped if "
+                "asked again; other parts are had by offset and limit, or by grep, which goes on by its cursor"
             )
 
 

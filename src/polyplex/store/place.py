@@ -58,11 +58,12 @@ class Source(Protocol):
         ...
 
 
-class Backend(Protocol):
+class Place(Protocol):
     """A place where payloads are kept by name."""
 
     title: str
     threads: int
+    sweep_seconds: float
 
     def create(self, name: Name, media_type: str) -> Sink:
         """Begin to write one."""
