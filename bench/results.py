@@ -128,6 +128,15 @@ def tokens_of(answer: bytes, length: int) -> int:
     return sum(estimate(msgspec.json.encode({k: v for k, v in block.items() if k != "_meta"})) for block in blocks)
 
 
+def with_limits(plain: str) -> str:
+    """The same configuration with the limits that polyplex has by default; its path."""
+    config = msgspec.json.decode(Path(plain).read_bytes())
+    config["polyplex"] |= {"payloads": {"maxBytes": 1 << 30}, "results": {}}
+    path = Path(plain.replace("inline", "stored"))
+    path.write_bytes(msgspec.json.encode(config))
+    return str(path)
+
+
 async def measure(polyplex: list[str], verdict: Verdict, rounds: int) -> None:
     """All figures."""
     port = free_port()
@@ -135,13 +144,12 @@ async def measure(polyplex: list[str], verdict: Verdict, rounds: int) -> None:
         (await ready(port, 2, upstream, seconds=10)).drop()
         server = {"up": http_server(port)}
         plain = write_config("results-inline", server)
-        config = msgspec.json.decode(Path(plain).read_bytes())
-        config["polyplex"] |= {"payloads": {"maxBytes": 1 << 30}, "results": {}}
-        stored = Path(plain.replace("inline", "stored"))
-        stored.write_bytes(msgspec.json.encode(config))
-        async with serving(polyplex, plain, "results-inline", 2) as one:
-            async with serving(polyplex, str(stored), "results-stored", 3) as two:
-                measure_both(one, two, verdict, rounds)
+        bounded = with_limits(plain)
+        async with (
+            serving(polyplex, plain, "results-inline", 2) as one,
+            serving(polyplex, bounded, "results-stored", 3) as two,
+        ):
+            measure_both(one, two, verdict, rounds)
 
 
 def measure_both(one: Running, two: Running, verdict: Verdict, rounds: int) -> None:

@@ -87,7 +87,7 @@ def polyplex_config(servers: Mapping[str, Mapping[str, Any]], state: Path) -> di
             "builtins": [],
             "guard": {"pins": "off"},
             "servers": {name: {"trust": "trusted"} for name in servers},
-            "payloads": {"store": f"file:{state / 'payloads'}"},
+            "results": {"mode": "raw"},
             "state": f"sqlite:{state / 'state.db'}",
         },
     }

@@ -138,6 +138,17 @@ async def test_a_search_that_finds_nothing_says_why(tmp_path: Path, query: str, 
         assert ("isError" in result) == (not expected.startswith("No tool"))
 
 
+async def test_what_models_write_for_nothing_is_nothing(tmp_path: Path) -> None:
+    async with stage(tmp_path, {"files": FILES, "mail": MAIL}) as on:
+        await on.up("files", "mail")
+        client = await on.legacy()
+        for more in ({"server": None, "k": None, "detail": None}, {"server": ""}):
+            assert "files__read_file(" in text(await client.call(FIND, query="read a file", **more))
+        refused = await client.call(FIND, query="x" * (1 << 20))
+        assert "larger than 1048576 bytes" in text(refused)
+        assert "- query: missing (string)" in text(await client.call(FIND, query=None))
+
+
 async def test_whole_schemas_on_demand_within_the_budget(tmp_path: Path) -> None:
     long = [
         tool(f"read_{number}", "Reads. " + "word " * 300, ("path",), path={"type": "string"}) for number in range(9)

@@ -166,6 +166,7 @@ def _write_configs(example: Path, folder: Path, urls: Mapping[str, str]) -> tupl
     servers["everything"] = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]}
     servers["sqlite"] = {"command": "uvx", "args": ["mcp-server-sqlite", "--db-path", str(folder / "notes.db")]}
     servers |= {name: {"type": "http", "url": url} for name, url in urls.items()}
+    config["polyplex"]["results"] = {"mode": "raw"}
     (example / "all.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
     config["polyplex"]["firstListWaitSeconds"] = START_SECONDS
     config["polyplex"]["servers"] = {name: {"lazy": True} for name in servers}

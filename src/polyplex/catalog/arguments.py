@@ -31,21 +31,22 @@ class Checker:
     def __init__(self) -> None:
         self._kept: OrderedDict[bytes, tuple[_Validator | None, object]] = OrderedDict()
 
-    def problems(self, schema: bytes, arguments: bytes) -> list[str]:
+    def problems(self, schema: bytes, arguments: bytes, *, strict: bool = False) -> list[str]:
         """What is wrong with raw arguments, a line for each; nothing where the schema itself is broken.
 
-        Arguments larger than `MAX_BYTES` are left to the server: checking them would take longer than sending them.
+        Arguments larger than `MAX_BYTES` are left to the server: checking them would take longer than sending them; so
+        are those that cannot be checked. With `strict` either is a problem.
         """
         if len(arguments) > MAX_BYTES:
-            return []
+            return [f"{_ROOT}: larger than {MAX_BYTES} bytes"] if strict else []
         validator, decoded = self._compiled(schema)
         if validator is None:
             return []
         try:
             value = msgspec.json.decode(arguments)
             errors = _first(validator.iter_errors(value))
-        except Exception:  # noqa: BLE001 - what the checker cannot read, such as huge numbers, the server may judge
-            return []
+        except Exception as error:  # noqa: BLE001 - what the checker cannot read, such as huge numbers
+            return [f"{_ROOT}: cannot be read: {one_line(str(error))}"] if strict else []
         told = [line for error in errors for line in _told(error, decoded, value)]
         return list(dict.fromkeys(told))[:MAX_PROBLEMS]
 

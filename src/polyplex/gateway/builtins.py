@@ -106,22 +106,25 @@ class Builtins:
         return answer if isinstance(answer, Reply) else Reply(result=finished(answer, call.session.era))
 
     def _arguments(self, tool: BuiltinTool, fields: Fields) -> Json:
-        """The arguments of a call, decoded. Raises `ToolFailure` where they are none, or do not fit."""
+        """The arguments of a call, decoded; null members, as models write them for what they leave out, are left out.
+
+        Raises `ToolFailure` where they are none, or do not fit.
+        """
         raw = bytes(fields.get("arguments", _NONE))
-        raw = bytes(_NONE) if raw == b"null" else raw
-        if tool.checked:
-            schema = bytes(decode_fields(tool.entry.raw)["inputSchema"])
-            problems = self.checker.problems(schema, raw)
-            if problems:
-                told = "\n".join(f"- {line}" for line in [*problems, *unknown_names(schema, raw)])
-                raise ToolFailure(f"The arguments of {tool.entry.key} do not fit:\n{told}")
         try:
-            arguments = msgspec.json.decode(raw)
+            decoded = msgspec.json.decode(bytes(_NONE) if raw == b"null" else raw)
         except (msgspec.DecodeError, RecursionError) as error:
             raise ToolFailure(f"The arguments of {tool.entry.key} are not valid JSON: {error}") from None
-        if not isinstance(arguments, dict):
+        if not isinstance(decoded, dict):
             raise ToolFailure(f"The arguments of {tool.entry.key} must be an object.")
-        return arguments  # pyright: ignore[reportUnknownVariableType]
+        arguments = {key: value for key, value in cast("Json", decoded).items() if value is not None}
+        if tool.checked:
+            schema, given = bytes(decode_fields(tool.entry.raw)["inputSchema"]), encode_json(arguments)
+            problems = self.checker.problems(schema, given, strict=True)
+            if problems:
+                told = "\n".join(f"- {line}" for line in [*problems, *unknown_names(schema, given)])
+                raise ToolFailure(f"The arguments of {tool.entry.key} do not fit:\n{told}")
+        return arguments
 
 
 def finished(result: bytes, era: Era) -> bytes:

@@ -87,7 +87,7 @@ class Local:
         view = self._core.view(client)
         result: dict[str, object] = {
             "protocolVersion": session.revision,
-            "capabilities": _capabilities(view, client.profile, "experimental")
+            "capabilities": self._capabilities(view, client.profile, "experimental")
             | task_capabilities(view, session.revision),
             "serverInfo": Raw(self._core.info),
         }
@@ -101,13 +101,21 @@ class Local:
         view = self._core.view(client)
         fields: dict[str, object] = {
             "supportedVersions": list(MODERN_REVISIONS),
-            "capabilities": _capabilities(view, client.profile, "experimental", "extensions"),
+            "capabilities": self._capabilities(view, client.profile, "experimental", "extensions"),
         }
         instructions = view.instructions(client.profile)
         if instructions is not None:
             fields["instructions"] = instructions
         fields["_meta"] = {envelope.SERVER_INFO_KEY: Raw(self._core.info)}
         return finish(call.method, decode_fields(encode_json(fields)), DISCOVER_TTL_MS, "private")
+
+    def _capabilities(self, view: View, profile: Profile, *members: str) -> dict[str, object]:
+        """What the servers offer; payloads are resources, though none is ever listed."""
+        merged = {member: view.extensions(member) for member in members}
+        if "extensions" in members and view.has_tasks():
+            merged["extensions"].setdefault(EXTENSION, Raw(b"{}"))
+        offered = view.capabilities(profile) | {member: found for member, found in merged.items() if found}
+        return offered if self._core.results.off else offered | {"resources": offered.get("resources", {})}
 
     # -- lists
     async def _list(self, call: Call, client: Client) -> bytes:
@@ -156,13 +164,6 @@ class Local:
 def _object(fields: Fields, name: str) -> bytes:
     raw = bytes(fields.get(name, Raw(b"{}")))
     return raw if raw[:1] == b"{" else b"{}"
-
-
-def _capabilities(view: View, profile: Profile, *members: str) -> dict[str, object]:
-    merged = {member: view.extensions(member) for member in members}
-    if "extensions" in members and view.has_tasks():
-        merged["extensions"].setdefault(EXTENSION, Raw(b"{}"))
-    return view.capabilities(profile) | {member: found for member, found in merged.items() if found}
 
 
 def task_capabilities(view: View, revision: str) -> dict[str, object]:

@@ -110,6 +110,12 @@ def test_large_arguments_are_left_to_the_server(monkeypatch: pytest.MonkeyPatch)
     assert Checker().problems(b'{"required": ["a"]}', b'{"b": "12345"}') == []
 
 
+@pytest.mark.parametrize("value", [b"{", b'{"a": "%b"}' % (b"x" * 1024 * 1024)])
+def test_what_cannot_be_checked_is_a_problem_where_it_has_to_be(value: bytes) -> None:
+    (line,) = Checker().problems(b"{}", value, strict=True)
+    assert line.startswith("the arguments: ")
+
+
 def test_problems_and_compiled_schemas_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_KEPT", 2)
     checker = Checker()

@@ -127,7 +127,7 @@ class AsTools:
         await self._core.first_lists(client)
         entries = await self._entries(client, arguments, kinds)
         if not entries:
-            return text_result("Nothing is there." if "query" not in arguments else "Nothing fits; try other words.")
+            return text_result("Nothing fits; try other words." if arguments.get("query") else "Nothing is there.")
         start = _start(name, entries, arguments.get("cursor"))
         room = self._budget - HEAD_TOKENS
         lines: list[str] = []
@@ -145,7 +145,7 @@ class AsTools:
 
     async def _entries(self, client: Client, arguments: Json, kinds: Sequence[Kind]) -> list[Entry]:
         """All, or those that fit a query."""
-        view, server, query = self._core.view(client), arguments.get("server"), arguments.get("query")
+        view, server, query = self._core.view(client), arguments.get("server") or None, arguments.get("query")
         servers = {upstream.config.name: 1 for upstream in view.upstreams}
         if server is not None and server not in servers:
             raise ToolFailure(f"There is no server {one_line(server, 80)!r}. The servers are: {', '.join(servers)}.")

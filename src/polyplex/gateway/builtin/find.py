@@ -58,7 +58,7 @@ class FindTools:
     async def run(self, call: Call, client: Client, arguments: Json) -> bytes:
         """Search, and answer within the budget."""
         query, k = one_line(arguments["query"], 200), int(arguments.get("k", DEFAULT_K))
-        server, full = arguments.get("server"), arguments.get("detail") == "full"
+        server, full = arguments.get("server") or None, arguments.get("detail") == "full"
         await self._core.first_lists(client)
         view = self._core.view(client)
         counts = view.tool_counts()

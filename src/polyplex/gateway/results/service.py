@@ -35,7 +35,6 @@ from polyplex.upstreams.upstream import Outgoing, Upstream
 log = logging.getLogger("polyplex.gateway")
 GATHERED_BYTES: Final = 4 * 1024 * 1024
 FIRST_SWEEP_SECONDS: Final = 30.0
-SWEEP_SECONDS: Final = 600.0
 _ENVELOPE: Final = b'{"jsonrpc":"2.0","id":0,"result":'
 _PLAIN: Final = Reply(result=b"{}")
 _NO_PARTS: Final[Mapping[str, Part]] = {}
@@ -81,14 +80,8 @@ class Results:
         await self.keeper.close()
 
     async def _sweep(self) -> None:
-        await asyncio.sleep(FIRST_SWEEP_SECONDS)
-        while True:
-            try:
-                removed = await self.keeper.store.sweep()
-                log.debug("%d stored results were removed", removed)
-            except PayloadError as error:
-                log.warning("stored results that have expired could not be removed: %s", error)
-            await asyncio.sleep(SWEEP_SECONDS)
+        await asyncio.sleep(FIRST_SWEEP_SECONDS)  # a command that is over by then has nothing to do with it
+        await self.keeper.store.keep_swept()
 
     # -- what the straight line calls
     def refers(self, call: Call) -> bool:
