@@ -117,6 +117,20 @@ async def test_clients_may_differ_by_their_name(tmp_path: Path) -> None:
         assert len(as_other["tools"]) == 3
 
 
+async def test_another_polyplex_gets_all_tools_and_no_cache_gives_them_to_others(tmp_path: Path) -> None:
+    async with stage(tmp_path, {"files": FILES | {"era": "modern"}}, expose="auto", toolBudgetTokens=1) as on:
+        await on.up("files")
+        modern = on.modern()
+        info = {"io.modelcontextprotocol/clientInfo": {"name": "polyplex", "version": "1"}}
+        nested = await modern.request("tools/list", {"_meta": info})
+        assert [tool["name"] for tool in nested["tools"]] == [
+            "files__read_file",
+            "files__write_file",
+            "files__list_directory",
+        ]
+        assert nested["cacheScope"] == (await modern.request("tools/list"))["cacheScope"] == "private"
+
+
 @pytest.mark.parametrize(
     ("query", "more", "expected"),
     [

@@ -13,7 +13,7 @@ from polyplex.gateway.finding import Allowed, Finder
 from polyplex.gateway.levels import Levels
 from polyplex.gateway.modern import ModernClients
 from polyplex.gateway.parking import Parking
-from polyplex.gateway.profile import Profiles
+from polyplex.gateway.profile import OWN_NAME, Profiles
 from polyplex.gateway.results.service import Results
 from polyplex.gateway.returns import Returns
 from polyplex.gateway.states import States
@@ -55,7 +55,7 @@ class Core:
 
     def __init__(self, config: Config, events: Events) -> None:
         self.config = config
-        self.info = info("polyplex", "polyplex", version())
+        self.info = info(OWN_NAME, OWN_NAME, version())
         self.pool = Pool(config, self.info, events, Manifests(manifest_folder(config)))
         self.clients: dict[str, Client] = {}
         self.levels = Levels(self.clients)

@@ -9,6 +9,8 @@ import msgspec
 from polyplex.config.model import Expose, GatewayOptions, ResultMode
 
 MAX_NAME_CHARACTERS: Final = 256
+OWN_NAME: Final = "polyplex"
+"""What polyplex calls itself, as a server and as a client."""
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -24,7 +26,11 @@ class _Info(msgspec.Struct):
 
 
 class Profiles:
-    """The profiles of a configuration. There are few, however many names clients think of."""
+    """The profiles of a configuration. There are few, however many names clients think of.
+
+    A client that is polyplex gets all tools and whole results, unless a pattern says otherwise: it has clients of its
+    own, and decides for each of them.
+    """
 
     def __init__(self, options: GatewayOptions) -> None:
         self.default = Profile(options.expose, options.results.mode)
@@ -39,7 +45,7 @@ class Profiles:
 
     def of(self, client_info: bytes) -> Profile:
         """The profile for a raw `clientInfo`. For each option the first pattern counts that matches and sets it."""
-        if not self._patterns:
+        if not self._patterns and OWN_NAME.encode() not in client_info:
             return self.default
         name = name_of(client_info)
         expose: Expose | None = None
@@ -47,6 +53,10 @@ class Profiles:
         for pattern, client in self._patterns:
             if pattern.match(name):
                 expose, results = expose or client.expose, results or client.results
+        if name == OWN_NAME:
+            return Profile(
+                expose or "all", results or "raw", builtins=expose in {"search", "auto"} or results == "bounded"
+            )
         return Profile(expose or self.default.expose, results or self.default.results)
 
 

@@ -83,10 +83,11 @@ class View:
         key = (member, profile if member == "tools" else None, start, era, tasks)
         page = self._pages.get(key)
         if page is None:
-            page = self._pages[key] = self._render(method, member, entries, start, era, tasks)
+            page = self._pages[key] = self._render(method, key, entries)
         return page
 
-    def _render(self, method: str, member: str, entries: Sequence[Entry], start: int, era: Era, tasks: bool) -> bytes:
+    def _render(self, method: str, key: tuple[str, Profile | None, int, Era, bool], entries: Sequence[Entry]) -> bytes:
+        member, profile, start, era, tasks = key
         size, end = 0, start
         while end < len(entries) and end - start < PAGE_ENTRIES and (size < PAGE_BYTES or end == start):
             size += len(entries[end].raw)
@@ -96,6 +97,8 @@ class View:
         if end < len(entries):
             fields["nextCursor"] = Raw(encode_json(cursors.seal(method, entries[end - 1].key, end)))
         ttl, scope = self._ttl[member]
+        if profile is not None and (not profile.builtins or self.shown(profile).searching):
+            scope = "private"  # another polyplex is listed something else
         return finish(method, fields, ttl, scope) if era is Era.MODERN else encode_json(fields)
 
     def form(self, member: str, entry: Entry, era: Era, tasks: bool) -> bytes:

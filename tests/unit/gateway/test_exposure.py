@@ -91,6 +91,18 @@ def test_a_client_without_a_usable_name_has_the_default(info: bytes) -> None:
     assert not Profiles(GatewayOptions(clients={"x": ClientOptions(results="raw")})).vary
 
 
+def test_another_polyplex_gets_everything_unless_it_is_told_apart() -> None:
+    info = b'{"name":"polyplex","version":"1"}'
+    assert Profiles(GatewayOptions(expose="search")).of(info) == Profile("all", "raw", builtins=False)
+    assert Profiles(GatewayOptions()).of(b'{"name":"not polyplex"}') == Profile("auto", "bounded")
+    for own, expected in (
+        (ClientOptions(expose="auto"), Profile("auto", "raw")),
+        (ClientOptions(results="bounded"), Profile("all", "bounded")),
+        (ClientOptions(expose="all"), Profile("all", "raw", builtins=False)),
+    ):
+        assert Profiles(GatewayOptions(clients={"poly*": own})).of(info) == expected
+
+
 def test_built_in_tools_are_found_however_json_spells_their_name() -> None:
     made = builtins()
     for raw in (b'"polyplex__find"', b'"polyplex\\u005f_find"'):
