@@ -161,10 +161,10 @@ def gradients(
 def write(folder: Path, words: Sequence[str], rows: Floats) -> None:
     """The table in the form in which `polyplex.embed.table` reads it."""
     folder.mkdir(parents=True, exist_ok=True)
-    scales = np.abs(rows).max(axis=1, keepdims=True) / 127 + 1e-12
+    scales: Floats = (np.abs(rows).max(axis=1, keepdims=True) / 127 + 1e-12).astype(np.float32)
     (folder / "vocabulary.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
-    np.save(folder / "rows.npy", np.round(rows / scales).astype(np.int8))
-    np.save(folder / "scales.npy", scales[:, 0].astype(np.float32))
+    np.save(folder / "rows.npy", np.rint(rows / scales).astype(np.int8))
+    np.save(folder / "scales.npy", scales[:, 0])
 
 
 def main(arguments: Sequence[str]) -> None:

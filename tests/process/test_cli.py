@@ -89,7 +89,9 @@ def test_a_deep_schema_takes_no_sibling_with_it(home: Home) -> None:
 
 def test_tools_searches_and_prints_json(home: Home) -> None:
     home.configure({"one": home.good})
-    assert [tool["name"] for tool in json.loads(home.run("tools", "asks", "name", "--json").stdout)] == ["one__ask"]
+    found = json.loads(home.run("tools", "asks", "name", "--json").stdout)
+    assert found[0]["name"] == "one__ask"
+    assert found[:1] == json.loads(home.run("tools", "asks", "name", "--json", "-k", "1").stdout)
     assert len(json.loads(home.run("tools", "--json", "-k", "2").stdout)) == 2
     nothing = home.run("tools", "zebra")
     assert (nothing.returncode, nothing.stdout) == (0, "")
@@ -255,7 +257,7 @@ def test_a_renamed_tool_is_searched_by_its_own_words_and_doctor_names_what_fits_
     options = {"servers": {"one": {"tools": tools}}}
     file.write_text(json.dumps({"mcpServers": {"one": home.good}, "polyplex": options}), encoding="utf-8")
     found = home.run("tools", "zebra")
-    assert found.stdout == "one__parrot  Repeats your zebra.\n"
+    assert " ".join(found.stdout.splitlines()[0].split()) == "one__parrot Repeats your zebra."
     assert home.run("call", "one__parrot", '{"a": 1}').stdout.strip() == '{"a": 1}'
     doctor = home.run("doctor")
     assert "there is no tool 'gone'; see polyplex.servers in the configuration" in doctor.stdout

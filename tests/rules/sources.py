@@ -15,7 +15,7 @@ def files(*patterns: str) -> list[Path]:
 
 
 def python_files() -> list[Path]:
-    found = files("src/*.py", "tests/*.py", "scripts/*.py", "bench/*.py", "examples/*.py")
+    found = files("src/*.py", "tests/*.py", "scripts/*.py", "bench/*.py", "eval/*.py", "examples/*.py")
     assert found, "git lists no Python file: the rules would check nothing"
     return found
 

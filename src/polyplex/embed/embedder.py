@@ -1,12 +1,11 @@
-"""What turns texts into vectors, and how one is opened by name."""
+"""What turns texts into vectors."""
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-EmbedderName = Literal["static", "minilm"]
 Vectors = NDArray[np.float32]
 
 
@@ -26,20 +25,6 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors:
         """A row of length 1 for each text; a row of zeros for a text without a known word."""
         ...
-
-
-def open_embedder(name: EmbedderName) -> Embedder:
-    """Load an embedder: some milliseconds for `static`, about a second for `minilm`. Both are kept once loaded.
-
-    Raises `MissingExtraError` where `minilm` is not installed.
-    """
-    if name == "static":
-        from polyplex.embed.table import shipped_table
-
-        return shipped_table()
-    from polyplex.embed.minilm import installed_minilm
-
-    return installed_minilm()
 
 
 def normalized(vectors: Vectors) -> Vectors:

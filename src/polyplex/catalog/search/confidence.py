@@ -9,12 +9,14 @@ from typing import Final
 
 CLOSENESS: Final = 0.9
 ENOUGH: Final = 0.57
+ENOUGH_WITH_MODEL: Final = 0.62  # a model of sentences puts all texts nearer to each other
 ENOUGH_WORDS: Final = 0.22  # where there are no vectors
 
 
 def is_confident(coverage: float, static: float | None = None, model: float | None = None) -> bool:
     """Whether the best document fits, by its coverage of the query's words and the greatest closeness of any."""
-    known = [each for each in (static, model) if each is not None]
-    if not known:
+    if static is None:
         return coverage >= ENOUGH_WORDS
-    return coverage + CLOSENESS * sum(known) / len(known) >= ENOUGH
+    if model is None:
+        return coverage + CLOSENESS * static >= ENOUGH
+    return coverage + CLOSENESS * (static + model) / 2 >= ENOUGH_WITH_MODEL

@@ -16,7 +16,8 @@ from polyplex.catalog.search.shelf import Question, Reading, Shelf
 from polyplex.catalog.search.types import KINDS, Document, Found, Kind
 from polyplex.config.model import SearchOptions
 from polyplex.embed.cache import CachedEmbedder
-from polyplex.embed.embedder import Embedder, open_embedder
+from polyplex.embed.choice import open_embedder
+from polyplex.embed.embedder import Embedder
 
 Allowed = Collection[str] | Callable[[str], bool]
 

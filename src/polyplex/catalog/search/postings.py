@@ -139,7 +139,8 @@ class Postings:
         """The BM25 score of each slot for query terms with their weights, and the best that any document could have.
 
         Only slots that are true in `among` count, for the rarity of a term as well: what a caller may not see changes
-        nothing for him. Where no caller's filter made `among`, `filtered` may be false. A term that is nowhere is as rare as one that a single document has.
+        nothing for him. Where no caller's filter made `among`, `filtered` may be false. A term that is nowhere is as
+        rare as one that a single document has.
         """
         scores = np.zeros(len(among), np.float32)
         documents = int(np.count_nonzero(among))

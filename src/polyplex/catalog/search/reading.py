@@ -17,7 +17,7 @@ MAX_QUERY: Final = 2_000
 MAX_TERMS: Final = 64
 MAX_CLAUSES: Final = 6
 LEAST_TERMS: Final = 2
-_FIRST_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n\s*|(?<=[。！？])")
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n\s*|(?<=[。！？])")
 _CLAUSE: Final = re.compile(
     r"[.!?;\n。！？；]+|,\s+(?=and |then |also |or )"
     r"|\b(?:and then|then|also|additionally|furthermore|finally|next|as well as|after that)\b",
@@ -41,7 +41,7 @@ class Query(Struct, frozen=True):
 
 def document_fields(document: Document) -> dict[str, list[str]]:
     """The terms of a document by field. What a description says first is the summary, the rest are details."""
-    first, *rest = _FIRST_SENTENCE.split(document.description[: 2 * MAX_DESCRIPTION].strip(), maxsplit=1)
+    first, *rest = _sentences(document) or [""]
     parameters = document.parameters
     return {
         "name": terms(_named(document)),
@@ -57,7 +57,7 @@ def document_fields(document: Document) -> dict[str, list[str]]:
 
 def short_text(document: Document) -> str:
     """A document in one line: server, name, and the beginning of its description."""
-    return f"{_spaced(f'{document.server} {_named(document)}')}: {document.description[:MAX_DESCRIPTION]}"
+    return f"{_spaced(f'{document.server} {_named(document)}')}: {' '.join(_sentences(document))[:MAX_DESCRIPTION]}"
 
 
 def full_text(document: Document) -> str:
@@ -81,6 +81,12 @@ def read_query(text: str) -> Query:
 def _clauses(text: str) -> tuple[str, ...]:
     found = [clause for each in _CLAUSE.split(text) if len(terms(clause := each.strip())) >= LEAST_TERMS]
     return tuple(_spaced(clause) for clause in found[:MAX_CLAUSES]) if len(found) > 1 else ()
+
+
+def _sentences(document: Document) -> list[str]:
+    """The sentences of the description, each once: saying it again does not make it truer."""
+    found = _SENTENCE.split(document.description[: 4 * MAX_DESCRIPTION])
+    return list(dict.fromkeys(sentence.strip() for sentence in found if sentence.strip()))
 
 
 def _named(document: Document) -> str:

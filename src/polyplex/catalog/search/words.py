@@ -18,6 +18,7 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD: Final = re.compile(r"[^\W_]+")
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _VOWEL: Final = re.compile(r"[aeiouy]")
+_NO_PLURALS: Final = frozenset(("alias", "atlas", "bias", "canvas", "lens", "news"))
 _SPLIT_AT_MOST: Final = 20_000
 # Longest first, with what stands in their place. An ending is taken off where enough of the word is left.
 _ENDINGS: Final = (
@@ -84,9 +85,9 @@ def stem(word: str) -> str:
         if rest >= (3 if instead else 4) and word.endswith(ending):
             word = word[:rest] + instead
             break
-    if len(word) > 4 and word.endswith("at"):
-        word = word[:-2]
-    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+    if len(word) > 3 and word.endswith("e"):
+        word = word[:-1]
+    return word
 
 
 def _is_letter(word: str) -> bool:
@@ -98,7 +99,7 @@ def _singular(word: str) -> str:
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes", "zes")):
         return word[:-2]
-    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")) and word not in _NO_PLURALS:
         return word[:-1]
     return word
 
