@@ -18,8 +18,7 @@ from polyplex.cli.offers import check_names, offered_by
 from polyplex.cli.progress import Outcome
 from polyplex.cli.session import decline, run, started
 from polyplex.cli.terminal import LABEL_WIDTH, Colour, Terminal, harmless, one_line, stdout_is_terminal, write_result
-from polyplex.config import Config
-from polyplex.config.model import SearchOptions
+from polyplex.config import Config, SearchOptions, cache_dir
 from polyplex.errors import MissingExtraError
 
 MAX_QUERY_BYTES: Final = 16 * 1024 * 1024
@@ -94,20 +93,15 @@ async def _offers(config: Config, terminal: Terminal) -> tuple[list[Server], lis
         return offered_by(multiplexer.gateway), outcomes
 
 
-def open_index(options: SearchOptions, terminal: Terminal) -> Index:
+def searched(options: SearchOptions, terminal: Terminal) -> Index:
     """The index that clients' searches use, as it is configured."""
-    from polyplex.catalog.search.index import SearchIndex
-    from polyplex.embed.embedder import open_embedder
+    from polyplex.catalog.search.index import open_index
 
-    if options.embedder == "none":
-        return SearchIndex(lexical_weight=options.lexical_weight)
-    model = None
-    if options.embedder == "minilm":
-        try:
-            model = open_embedder("minilm")
-        except MissingExtraError as error:
-            terminal.tell("warning", f"measured without minilm: {error}", "yellow")
-    return SearchIndex(open_embedder("static"), model, lexical_weight=options.lexical_weight)
+    try:
+        return open_index(options, cache_dir())
+    except MissingExtraError as error:
+        terminal.tell("warning", f"measured without minilm: {error}", "yellow")
+        return open_index(msgspec.structs.replace(options, embedder="static"))
 
 
 def _judged(
@@ -122,7 +116,7 @@ def _judged(
         terminal.tell(
             "warning", f"no tool is named {names}{more}, or more than one is; queries for them count less", "yellow"
         )
-    index = open_index(search, terminal)
+    index = searched(search, terminal)
     report = judge(offers, index, queries)
     found = [each for each in report.findings if not wanted or each.server in wanted]
     proposed = overrides(found)

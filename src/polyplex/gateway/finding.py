@@ -7,9 +7,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from polyplex.catalog.documents import document
 from polyplex.catalog.search.types import Document, Found, Kind
-from polyplex.config.model import SearchOptions
+from polyplex.config import SearchOptions, cache_dir
 from polyplex.errors import MissingExtraError, SearchUnavailable
 from polyplex.gateway.views import View
 from polyplex.mux.entries import Entry
@@ -146,17 +148,13 @@ class Finder:
 
     def _opened(self) -> "SearchIndex":
         """An empty index with what the configuration asks for; in a thread."""
-        from polyplex.catalog.search.index import SearchIndex
-        from polyplex.embed.embedder import open_embedder
+        from polyplex.catalog.search.index import open_index
 
-        options, model = self._options, None
-        if options.embedder == "minilm":
-            try:
-                model = open_embedder("minilm")
-            except MissingExtraError as error:
-                log.warning("search goes on without the embedder: %s", error)
-        static = None if options.embedder == "none" else open_embedder("static")
-        return SearchIndex(static, model, lexical_weight=options.lexical_weight)
+        try:
+            return open_index(self._options, cache_dir())
+        except MissingExtraError as error:
+            log.warning("search goes on without the embedder: %s", error)
+            return open_index(msgspec.structs.replace(self._options, embedder="static"))
 
     async def stop(self) -> None:
         """Nobody waits any more; what a thread is just building, it builds to its end."""
@@ -178,10 +176,9 @@ def _content(view: View) -> bytes:
 
 def _plain() -> "SearchIndex":
     """An empty index with the vectors that polyplex carries; in a thread."""
-    from polyplex.catalog.search.index import SearchIndex
-    from polyplex.embed.embedder import open_embedder
+    from polyplex.catalog.search.index import open_index
 
-    return SearchIndex(open_embedder("static"))
+    return open_index(SearchOptions())
 
 
 def _filled(index: "SearchIndex", lists: dict[str, list[Entry]], texts: dict[str, str]) -> "SearchIndex":

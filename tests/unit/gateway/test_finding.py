@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from polyplex.catalog.search import index as search_index
 from polyplex.catalog.search.index import SearchIndex
 from polyplex.config.model import SearchOptions
-from polyplex.embed import embedder
 from polyplex.errors import MissingExtraError, SearchUnavailable
 from polyplex.gateway import finding as module
 from polyplex.gateway.finding import Finder
@@ -108,14 +108,14 @@ async def test_an_index_that_cannot_be_built_is_said(
 async def test_without_the_extra_search_goes_on_and_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    opened = embedder.open_embedder
+    opened = search_index.open_embedder
 
     def lacking(name: Any) -> Any:
         if name == "minilm":
             raise MissingExtraError("the embedder", "minilm")
         return opened(name)
 
-    monkeypatch.setattr(embedder, "open_embedder", lacking)
+    monkeypatch.setattr(search_index, "open_embedder", lacking)
     finder = Finder(SearchOptions(embedder="minilm"))
     assert (await keys(finder, seen((upstream("a", "read_file"),)), "read file", seconds=None)) == ["a__read_file"]
     await finder.stop()

@@ -13,7 +13,8 @@ LOCAL: Final = 2
 NEAR: Final = 1
 MAX_NAME: Final = 80
 MAX_WORDS: Final = 8
-_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9]+(?:[_\-./:]+[A-Za-z0-9]+)+|[a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+")
+_RUN: Final = re.compile(r"[A-Za-z0-9_\-./:]+")
+_JOINED: Final = re.compile(r"[_\-./:]|[a-z0-9][A-Z]")
 _TIERS: Final = 4
 LEAST_NEAR: Final = 5
 LEAST_FAR: Final = 9
@@ -68,7 +69,7 @@ class Names:
         found: dict[int, int] = {}
         if len(query) <= MAX_NAME:
             self._raise(found, compact(query))
-        for identifier in _IDENTIFIER.findall(query[:MAX_SEARCHED])[:MAX_IDENTIFIERS]:
+        for identifier in _identifiers(query[:MAX_SEARCHED]):
             self._raise(found, compact(identifier))
         if found or len(query) > MAX_NAME:
             return found
@@ -99,6 +100,12 @@ class Names:
                 elif distance == best:
                     found.append(spelling)
         return found
+
+
+def _identifiers(text: str) -> list[str]:
+    """What in a text is written as names are: `read_file`, `readFile`, `files/read`."""
+    runs = (run.strip("_-./:") for run in _RUN.findall(text))
+    return [run for run in runs if len(run) <= MAX_NAME and _JOINED.search(run)][:MAX_IDENTIFIERS]
 
 
 def _several(codes: int | tuple[int, ...]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ index that has grown and one that was built at once score alike.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -75,6 +75,14 @@ class Segment(Struct):
         return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
 
 
+class Matches(NamedTuple):
+    """`scores` by slot, the best score that any document could have, and the share of the terms that none has."""
+
+    scores: Floats
+    attainable: float
+    missing: float
+
+
 class Postings:
     """The inverted index of one kind of entries. Documents are known by their slot, a small integer."""
 
@@ -135,8 +143,8 @@ class Postings:
         np.cumsum(np.bincount(columns, minlength=len(self._columns)), out=starts[1:])
         self._segments.append(Segment(starts, slots[order], weights[order]))
 
-    def scores(self, query: Mapping[str, float], among: Mask, *, filtered: bool = True) -> tuple[Floats, float]:
-        """The BM25 score of each slot for query terms with their weights, and the best that any document could have.
+    def scores(self, query: Mapping[str, float], among: Mask, *, filtered: bool = True) -> Matches:
+        """The BM25 score of each slot for query terms with their weights.
 
         Only slots that are true in `among` count, for the rarity of a term as well: what a caller may not see changes
         nothing for him. Where no caller's filter made `among`, `filtered` may be false. A term that is nowhere is as
@@ -144,15 +152,17 @@ class Postings:
         """
         scores = np.zeros(len(among), np.float32)
         documents = int(np.count_nonzero(among))
-        best = 0.0
+        best = missing = 0.0
         for term, weight in query.items():
             found = self._find(term, among if filtered or self.dead else None)
-            count = max(1, sum(len(slots) for slots, _ in found))
+            count = sum(len(slots) for slots, _ in found)
+            missing += 0 if count else weight
+            count = max(1, count)
             factor = weight * math.log(1 + max(0.0, documents - count + 0.5) / (count + 0.5))
             best += factor * (K1 + 1)
             for slots, weights in found:
                 scores[slots] += np.float32(factor) * weights
-        return scores, best
+        return Matches(scores, best, missing / (sum(query.values()) or 1))
 
     def _find(self, term: str, among: Mask | None) -> list[tuple[Slots, Floats]]:
         column = self._columns.get(term)

@@ -99,7 +99,9 @@ class Shelf:
         slots = np.flatnonzero(among)
         if not len(slots) or k <= 0:
             return Found()
-        scores, attainable = self._postings.scores(question.query.terms, among, filtered=among is not self._alive)
+        scores, attainable, missing = self._postings.scores(
+            question.query.terms, among, filtered=among is not self._alive
+        )
         vectors = [
             rows.closeness(questions, slots, scores[slots])
             for rows, questions in zip(self._vectors, question.vectors, strict=True)
@@ -107,7 +109,7 @@ class Shelf:
         static, model = (*vectors, None, None)[:2]
         final = fused(scores[slots], static, model, question.query.breadth, lexical)
         coverage = scores[slots] / np.float32(attainable or 1)
-        confident = is_confident(float(coverage[final.argmax()]), *(float(each.max()) for each in vectors))
+        confident = is_confident(float(coverage[final.argmax()]), missing, *(float(each.max()) for each in vectors))
         named = self._named(question.text, among)
         parts = {"words": coverage, **dict(zip(("vectors", "model"), vectors, strict=False))}
         hits = [

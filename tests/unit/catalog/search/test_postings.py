@@ -23,11 +23,12 @@ def test_repeats_and_length_gain_nothing() -> None:
 def test_rare_terms_count_more_and_unknown_ones_count_as_missing() -> None:
     postings = Postings()
     postings.add({0: {"read": 1.0, "fil": 1.0}, 1: {"read": 1.0, "mail": 1.0}, 2: {"read": 1.0}})
-    found, best = postings.scores({"mail": 1.0, "read": 1.0}, ALL[:3])
+    found, best, _ = postings.scores({"mail": 1.0, "read": 1.0}, ALL[:3])
     assert found[1] > found[0] == found[2] > 0
-    more, attainable = postings.scores({"mail": 1.0, "read": 1.0, "nowhere": 1.0}, ALL[:3])
+    more, attainable, missing = postings.scores({"mail": 1.0, "read": 1.0, "nowhere": 1.0}, ALL[:3])
     assert more.tolist() == found.tolist()
     assert attainable > best
+    assert missing == pytest.approx(1 / 3)
 
 
 def test_what_may_not_be_found_changes_no_score() -> None:
