@@ -14,6 +14,7 @@ from polyplex.protocol.revisions import R2025_03_26, Era
 from polyplex.store.payload_store import PayloadStore
 from tests.interaction.scripted_http import scripted_http
 from tests.interaction.stage import Client, Json, RefusedError, Stage, stage
+from tests.interaction.tasks import ABLE, DECLARED, FORM, asking, ended, start, start_modern
 
 ON: Json = {"results": {}, "expose": "all"}
 ERAS = (Era.LEGACY, Era.MODERN)
@@ -384,3 +385,25 @@ async def test_a_very_large_result_over_http_is_taken_apart(tmp_path: Path, era:
         assert hashlib.sha256(text.encode()).hexdigest() == first["_meta"]["polyplex/payload"]["sha256"]
         structured = result["_meta"]["polyplex/payload"]["uri"]
         assert json.loads(await read(client, structured)) == given["structuredContent"]
+
+
+@pytest.mark.parametrize("server", ["legacy", "modern"])
+@pytest.mark.parametrize("era", ERAS)
+async def test_results_of_tasks_are_bounded(tmp_path: Path, era: Era, server: str) -> None:
+    long: Json = {"action": "accept", "content": {"name": "n" * 100_000}}
+    async with stage(tmp_path, {"a": {"tasks": "optional", "era": server}}, **ON) as on:
+        await on.up("a")
+        if era is Era.LEGACY:
+            client = await on.legacy(ABLE, create=lambda params: long)
+            task = await start(client, questions=[FORM])
+            result = await client.request("tasks/result", {"taskId": task["taskId"]})
+        else:
+            client = on.modern(ABLE | DECLARED)
+            task = await start_modern(client, questions=[FORM])
+            asked = await asking(client, task["taskId"])
+            answers = dict.fromkeys(asked["inputRequests"], long)
+            await client.request("tasks/update", {"taskId": task["taskId"], "inputResponses": answers})
+            result = (await ended(client, task["taskId"]))["result"]
+        link = link_of(result)
+        assert link["size"] > 100_000 and len(json.dumps(result)) < 5000
+        assert long["content"]["name"] in await read(client, link["uri"])

@@ -8,7 +8,7 @@ from msgspec import Raw
 from polyplex.content import kinds, records
 
 MAX_JSON_BYTES: Final = 8 * 1024 * 1024
-_FIRST_ROWS: Final = 2048
+_FIRST_ROWS: Final = 512
 _SAMPLE: Final = 4096
 _TABLES: Final = (kinds.CSV, kinds.TSV)
 _decode_list = msgspec.json.Decoder(list[Raw]).decode

@@ -20,6 +20,7 @@ HEAD_BYTES: Final = 64 * 1024
 PREVIEWED_BYTES: Final = 4 * 1024
 MOST_PREVIEWED_BYTES: Final = 16 * 1024
 ENOUGH_RECORDS: Final = 20
+MOST_LINES: Final = 40
 TAIL_BYTES: Final = 8 * 1024
 JSON: Final = "application/json"
 
@@ -126,4 +127,6 @@ def shape_of(head: bytes, tail: bytes, media_type: str, size: int, tokens: int, 
     first = head[:PREVIEWED_BYTES]
     if max(first.count(b"\n"), first.count(b"{")) < ENOUGH_RECORDS:  # they are long: a few more make the better preview
         first = head[:MOST_PREVIEWED_BYTES]
+    elif size > len(first):
+        first = b"\n".join(first.split(b"\n", MOST_LINES + 1)[: MOST_LINES + 1])
     return preview(first, media_type, size, tail=tail[-PREVIEWED_BYTES:], max_tokens=tokens, records_total=records)
