@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 SAMPLE: Final = 16_384
+LOG_LINES: Final = 20
 JSON: Final = "application/json"
 JSON_LINES: Final = "application/jsonl"
 CSV: Final = "text/csv"
@@ -159,7 +160,8 @@ def text_type(text: str) -> str:
         if _XML.match(start):
             return HTML if _HTML.search(start[:2000]) and not start.startswith("<?xml") else XML
     lines = _whole_lines(text)
-    if sum(1 for line in lines[:40] if _LOG_LINE.match(line)) > 0.6 * len(lines[:40]):
+    first = lines[:LOG_LINES]
+    if sum(1 for line in first if _LOG_LINE.match(line)) > 0.6 * len(first):
         return LOG
     table = _table_type(lines)
     if table is not None:
@@ -230,6 +232,9 @@ def _whole_lines(text: str) -> list[str]:
 
 def _table_type(lines: list[str]) -> str | None:
     """CSV and TSV have as many delimiters in each line, and cells that are no sentences."""
+    first = next((line for line in lines if line.strip()), "")
+    if not any(mark in first for mark in "\t,;|"):
+        return None
     rows = [_without_quoted(line) for line in lines[:60] if line.strip()]
     if len(rows) < 2:
         return None

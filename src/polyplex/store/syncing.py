@@ -16,6 +16,8 @@ from typing import Final
 
 log = logging.getLogger("polyplex.store")
 MAX_WAITING: Final = 64
+# What is written meanwhile is synced along with it: the folders cost as much as the files.
+GATHERING_SECONDS: Final = 0.05
 SYNCED_MODE: Final = 0o400
 _fdatasync: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
 
@@ -28,6 +30,7 @@ class Syncer:
         self._waiting: deque[tuple[int, Path]] = deque()
         self._unsynced: set[Path] = set()
         self._lock = threading.Lock()
+        self._closing = threading.Event()
 
     def submit(self, descriptor: int, path: Path) -> None:
         """Sync a file soon; at once where the disk is far behind. Never raises."""
@@ -40,7 +43,7 @@ class Syncer:
             self._sync([(descriptor, path)])
             return
         try:
-            self._thread.submit(self._work)
+            self._thread.submit(self._gather)
         except RuntimeError:  # it was closed: what is left is done here
             self._work()
 
@@ -51,7 +54,14 @@ class Syncer:
 
     def close(self) -> None:
         """Wait for what is waiting."""
+        self._closing.set()
         self._thread.shutdown(wait=True)
+
+    def _gather(self) -> None:
+        """The first of several files waits for the others; these find nothing left to do."""
+        if self._waiting:
+            self._closing.wait(GATHERING_SECONDS)
+            self._work()
 
     def _work(self) -> None:
         with self._lock:
