@@ -85,13 +85,10 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
             reply = await core.results.received(call, client, target, upstream, outgoing, reply)
         if era is MODERN and rounds.needs_input(reply.result):
             reply = await asked(core, call, client, upstream, outgoing, reply)
+        if reply.stream is not None:
+            return core.usage.counted(call, target, reply)
         if reply.result is None:
-            passing = core.usage.counted(call, target, reply)
-            return (
-                passing
-                if reply.stream is not None
-                else await failed(core, call, client, upstream, target, reply, fields)
-            )
+            return await failed(core, call, client, upstream, target, reply, fields)
         modern = client.binding.era is era is MODERN
         result = core.tasks.passed(call, client, upstream, reply.result) if tasks and modern else reply.result
         result = finish(call, result, era, upstream.naming)
