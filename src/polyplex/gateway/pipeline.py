@@ -85,10 +85,8 @@ async def answer(core: Core, call: Call, client: Client) -> Reply:
             reply = await core.results.received(call, client, target, upstream, outgoing, reply)
         if era is MODERN and rounds.needs_input(reply.result):
             reply = await asked(core, call, client, upstream, outgoing, reply)
-        if reply.stream is not None:
-            return core.usage.counted(call, target, reply)
         if reply.result is None:
-            return await failed(core, call, client, upstream, target, reply, fields)
+            return await without_result(core, call, client, upstream, target, reply, fields)
         modern = client.binding.era is era is MODERN
         result = core.tasks.passed(call, client, upstream, reply.result) if tasks and modern else reply.result
         result = finish(call, result, era, upstream.naming)
@@ -106,14 +104,16 @@ async def asked(core: Core, call: Call, client: Client, upstream: Upstream, outg
     return Reply(result=core.returns.given(call, client, reply.result or b"{}"))
 
 
-async def failed(
+async def without_result(
     core: Core, call: Call, client: Client, upstream: Upstream, target: Target, reply: Reply, fields: Fields
 ) -> Reply:
-    """A server's error as the client's revision has it.
+    """A result that streams on to the client, or a server's error as the client's revision has it.
 
     Where a page must be visited first, a modern client is asked to, and a client without that error is told in text.
     Where a task must be made, a legacy client waits for it.
     """
+    if reply.stream is not None:
+        return core.usage.counted(call, target, reply)
     era = LEGACY if upstream.peer is None else upstream.peer.era
     error = reply.error or error_object(INTERNAL_ERROR, "no answer")
     if client.binding.era is MODERN and era is LEGACY and b"-32042" in error:
