@@ -7,7 +7,7 @@ import msgspec
 from polyplex.catalog.cost import ServerCost, cost_of_list, cost_of_server
 from polyplex.cli.configuration import count
 from polyplex.config.model import Expose
-from polyplex.content.tokens import EstimatingTokenizer, Tokenizer
+from polyplex.content.tokens import EstimatingTokenizer, Tokenizer, estimate
 from polyplex.gateway.app import Gateway
 from polyplex.gateway.profile import Profile
 from polyplex.store.usage import ToolUsage
@@ -37,13 +37,14 @@ class Results(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Costs(msgspec.Struct, frozen=True, rename="camel"):
-    """All that is printed with --json."""
+    """All that is printed with --json. `entries_tokens` is the estimate by which `auto` decides."""
 
     tokenizer: str
     exact: bool
     tokens: int
     instructions_tokens: int
     budget_tokens: int
+    entries_tokens: int
     servers: list[ServerCost]
     auto: Listed
     search: Listed
@@ -76,6 +77,7 @@ def costs_of(gateway: Gateway, counter: Tokenizer, usage: list[ToolUsage] | None
         tokens=total,
         instructions_tokens=sum(server.instructions_tokens for server in servers),
         budget_tokens=options.tool_budget_tokens,
+        entries_tokens=sum(estimate(entry.raw) for entry in view.routes.tools.entries),
         servers=servers,
         auto=auto,
         search=search,
@@ -105,6 +107,7 @@ def hints(
         )
     if expose == "auto" and auto.lists == "search":
         found.append('pin what is used in every conversation ("pinnedTools"): pinned tools are listed beside search')
+    calls = results.calls if results is not None else 0
     used = {(each.server, each.tool) for each in (results.tools if results is not None else ())}
     for server in servers:
         unused = [tool for tool in server.tools if (server.name, tool.local) not in used]
@@ -113,14 +116,14 @@ def hints(
             what = (
                 "none of its tools was"
                 if len(unused) == len(server.tools)
-                else f"{len(unused)} of {len(server.tools)} tools were never"
+                else f"{len(unused)} of {len(server.tools)} tools were not"
             )
-            found.append(f"{server.name}: {what} called; denying them saves {spared:,} tokens")
+            found.append(f"{server.name}: {what} called in {count(calls, 'call')}; denying saves {spared:,} tokens")
     if servers and servers[0].tools and total:
         dearest = max((tool for server in servers for tool in server.tools), key=lambda each: each.tokens)
-        if dearest.tokens > total // 10 and dearest.tokens > 500:
+        if dearest.tokens > total // 10 and dearest.tokens > LARGE_TOOL:
             found.append(f"{dearest.name} alone takes {dearest.tokens:,} tokens; polyplex lint proposes shorter words")
-    if results is not None and results.tools and results.tools[0].counts.tokens > max(20_000, results.tokens // 2):
-        most = results.tools[0]
+    most = results.tools[0] if results is not None and results.tools else None
+    if results is not None and most is not None and most.counts.tokens > max(LARGE_RESULTS, results.tokens // 2):
         found.append(f'{most.server} {most.tool}: most of what results cost; "maxTokens" of the tool bounds them')
     return found

@@ -26,8 +26,8 @@ def test_tools_that_were_never_called_are_named_once_calls_are_known() -> None:
     servers = [server("a", 400, 100), server("b", 300)]
     assert hints(servers, 800, ALL, SEARCH, "auto", None) == []
     assert hints(servers, 800, ALL, SEARCH, "auto", used("a", "t0")) == [
-        "a: 1 of 2 tools were never called; denying them saves 100 tokens",
-        "b: none of its tools was called; denying them saves 300 tokens",
+        "a: 1 of 2 tools were not called in 1 call; denying saves 100 tokens",
+        "b: none of its tools was called in 1 call; denying saves 300 tokens",
     ]
 
 
