@@ -115,9 +115,7 @@ def test_cost_shows_tools_and_what_results_have_cost(home: Home) -> None:
     assert story[-2:] == ["7", "9,876"]
     assert "tokens   estimate, so about: name, description and input schema of each tool" in lines
     assert any(line.startswith("auto     lists") and "search tools among them" in line for line in lines)
-    assert any(
-        line.startswith("budget   1 tokens; whole entries, by which auto decides, take about ") for line in lines
-    )
+    assert any(line.startswith("budget   1 tokens for all tools, which auto estimates at ") for line in lines)
     assert any(
         line.startswith("results  about 9,876 tokens in 7 calls, of 40,000 bytes, 30,000 bytes") for line in lines
     )

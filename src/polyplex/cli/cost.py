@@ -154,8 +154,8 @@ def _notes(costs: Costs) -> list[tuple[str, str]]:
     what = "all tools" if auto.lists == "all" else f"{count(auto.tools, 'tool')}, search tools among them"
     saved = f", saves {_number(auto.saved)}" if auto.saved else ""
     lines.append(("auto", f"lists {what}: {_number(auto.tokens)} tokens{saved}"))
-    spent, budget = _number(costs.entries_tokens), _number(costs.budget_tokens)
-    lines.append(("budget", f"{budget} tokens; whole entries, by which auto decides, take about {spent}"))
+    spent, budget = _number(costs.estimated_tokens), _number(costs.budget_tokens)
+    lines.append(("budget", f"{budget} tokens for all tools, which auto estimates at {spent}"))
     if auto.lists == "all" and costs.search.saved:
         lines.append(
             ("search", f"would list {_number(costs.search.tokens)} tokens, saves {_number(costs.search.saved)}")
