@@ -84,7 +84,11 @@ def show(found: dict[str, Any]) -> None:
                 print(f"{name:20}", *(f"{scores[each]:8.3f}" for each in NAMES if scores))
     for name in ("abstention", "costs"):
         if name in found:
-            print(f"\n{name}: " + ", ".join(f"{key} {value:.2f}" for key, value in found[name].items()))
+            print(f"\n{name}: " + ", ".join(f"{key} {_figure(value)}" for key, value in found[name].items()))
+
+
+def _figure(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
 
 
 def main(arguments: Sequence[str]) -> int:
