@@ -49,7 +49,7 @@ def abstention(make: Callable[[], SearchIndex], tools: DataSet) -> dict[str, flo
 
 
 def report(folder: Path, tier: str, *, peer: bool, costs: bool) -> dict[str, Any]:
-    """All figures. Raises `FileNotFoundError` where the folder has none of the sets, `ValueError` where one is unreadable."""
+    """All figures. Raises `FileNotFoundError` where the folder has none of the sets, `ValueError` for a broken one."""
     sets = [data for name in SETS if (data := load(folder, name)) is not None]
     if not sets:
         raise FileNotFoundError(f"{folder} has none of the sets {', '.join(SETS)}")
