@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import logging
 import os
+import shutil
 import stat
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
@@ -102,6 +103,13 @@ class LocalFiles:
                     removed += 1
                     self._leave(folder)
         return removed
+
+    def free(self) -> int | None:
+        """What the disk has left."""
+        for folder in (self.folder, *self.folder.parents):
+            with contextlib.suppress(OSError):
+                return shutil.disk_usage(folder).free
+        return None
 
     def sign(self, name: Name, seconds: float) -> str | None:
         """A folder has no addresses."""

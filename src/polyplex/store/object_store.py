@@ -102,6 +102,10 @@ class ObjectBucket:
                 removed += 1
         return removed
 
+    def free(self) -> int | None:
+        """A bucket does not say."""
+        return None
+
     def sign(self, name: Name, seconds: float) -> str | None:
         """A presigned address, for a week at most."""
         with self.failures():

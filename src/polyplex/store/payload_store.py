@@ -134,6 +134,11 @@ class PayloadStore:
         """The bucket's own URI of a payload (`s3://...`); None where the store has none."""
         return self.place.uri(payload.name)
 
+    async def has_room(self, size: int) -> bool:
+        """False where it is known that a payload of so many bytes cannot be kept: it is too large, or the disk full."""
+        free = await self.in_thread(self.place.free)
+        return size <= self._ledger.caller_max_bytes and (free is None or size <= free)
+
     # -- removing
     async def delete(self, owner: str, reference: str) -> bool:
         """Remove a payload of a caller; whether there was one."""

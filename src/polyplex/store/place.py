@@ -85,6 +85,10 @@ class Place(Protocol):
         """Remove what writers left behind that are no more; how many."""
         ...
 
+    def free(self) -> int | None:
+        """How many bytes more there is room for; None where nobody knows."""
+        ...
+
     def sign(self, name: Name, seconds: float) -> str | None:
         """An address at which anyone may fetch the bytes for so long; None where the place has no such thing."""
         ...

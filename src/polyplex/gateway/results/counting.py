@@ -65,7 +65,7 @@ def count(data: bytes, media_type: str) -> int | None:
             return None
         try:
             return len(_decode_list(data))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             return None
     counter = Counter(media_type)
     counter.feed(data)

@@ -7,7 +7,7 @@ from collections import deque
 from typing import Final, NamedTuple
 
 from polyplex.content import kinds
-from polyplex.errors import PayloadError
+from polyplex.errors import PayloadError, RemoteProtocolError
 from polyplex.gateway.results.counting import Counter
 from polyplex.gateway.results.keeper import HEAD_BYTES, JSON, PREVIEWED_BYTES, TAIL_BYTES, Keeper, Part, shape_of
 from polyplex.gateway.results.limits import Limits
@@ -20,6 +20,16 @@ log = logging.getLogger("polyplex.gateway")
 HIGH_BYTES: Final = 1024 * 1024
 LOW_BYTES: Final = 256 * 1024
 FEED_BYTES: Final = 256 * 1024
+REMEMBERED_BYTES: Final = 8 * 1024 * 1024
+SPARE_BYTES: Final = 64 * 1024 * 1024
+MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
+
+
+class Spare:
+    """The memory that the beginnings of streams may take, all of them together, in case they cannot be stored."""
+
+    def __init__(self) -> None:
+        self.left = SPARE_BYTES
 
 
 class TakenApart(NamedTuple):
@@ -64,10 +74,21 @@ class _Growing:
 class Intake:
     """Takes one stream apart. Texts and data over the limit become payloads of `owner`."""
 
-    def __init__(self, stream: BodyStream, keeper: Keeper, owner: str, origin: str, limits: Limits) -> None:
+    def __init__(
+        self,
+        stream: BodyStream,
+        keeper: Keeper,
+        owner: str,
+        origin: str,
+        limits: Limits,
+        spare: Spare | None = None,
+    ) -> None:
         self._stream = stream
+        self._spare = spare
+        self._remembered: list[bytes] = []
+        self._remembered_bytes = 0
         self._keeper, self._owner, self._origin = keeper, owner, origin
-        self._scanner = Scanner(limits.inline, self._new_mark)
+        self._scanner = Scanner(limits.apart, self._new_mark)
         self._tokens = limits.preview_tokens
         self._begun: deque[PayloadWriter] = deque()
         self._growing: _Growing | None = None
@@ -80,19 +101,55 @@ class Intake:
 
     async def run(self, idle_seconds: float) -> TakenApart:
         """Read to the end. Raises what cut the stream short, `TimeoutError` where nothing comes for so long,
-        `RemoteProtocolError` for what is no result, and `PayloadError`; then no payload is left."""
+        `RemoteProtocolError` for what cannot be taken apart, and `PayloadError`; then no payload is left.
+
+        After the last two `whole` may go on; it has to be called where there is a `spare`."""
         self._stream.attach(self._came, self._ended)
         try:
             while (chunk := await self._next(idle_seconds)) is not None:
+                self._remember(chunk)
                 for event in self._scanner.feed(chunk):
                     await self._handle(event)
                 await asyncio.sleep(0)  # a source that is in memory gives nobody else a turn
             self._scanner.close()
-        except BaseException:
-            self._stream.abort()
+        except BaseException as error:
+            if self._spare is None or not isinstance(error, PayloadError | RemoteProtocolError):
+                self._forget()
+                self._stream.abort()
             await self._withdraw()
             raise
+        self._forget()
         return TakenApart(bytes(self._scanner.kept), self._parts, self._scanner.members)
+
+    async def whole(self, idle_seconds: float) -> bytes | None:
+        """All of a stream that `run` could not store; None, and it is given up, where its beginning is gone by now.
+
+        Raises what cuts it short, and `TimeoutError`.
+        """
+        try:
+            if self._spare is None or self._stream.length > MAX_WHOLE_BYTES:
+                return None
+            pieces = list(self._remembered)
+            while (chunk := await self._next(idle_seconds)) is not None:
+                pieces.append(chunk)
+            return b"".join(pieces)
+        finally:
+            self._forget()
+            self._stream.abort()
+
+    def _remember(self, chunk: bytes) -> None:
+        if self._spare is None:
+            return
+        self._remembered_bytes += len(chunk)
+        self._spare.left -= len(chunk)
+        self._remembered.append(chunk)
+        if self._remembered_bytes > REMEMBERED_BYTES or self._spare.left < 0:
+            self._forget()
+
+    def _forget(self) -> None:
+        if self._spare is not None:
+            self._spare.left += self._remembered_bytes
+        self._spare, self._remembered, self._remembered_bytes = None, [], 0
 
     # -- the stream
     def _came(self, data: Data) -> None:

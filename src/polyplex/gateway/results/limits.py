@@ -20,6 +20,8 @@ META_SUMMARY: Final = "polyplex/summary"
 META_FOCUS: Final = "polyplex/focus"
 MAX_FOCUS_CHARACTERS: Final = 500
 _MARK: Final = b"polyplex/"
+_MOST_BYTES_PER_TOKEN: Final = 16
+_LEAST_APART: Final = 64 * 1024
 _NOTHING: Final = ToolOptions()
 
 
@@ -38,6 +40,11 @@ class Limits(Struct, frozen=True):
     def least(self) -> int:
         """Results up to so many bytes need not be looked at."""
         return min(self.inline, self.tokens)
+
+    @property
+    def apart(self) -> int:
+        """Contents of more than so many bytes are over one of the limits for certain, and stored as they come in."""
+        return min(self.inline, max(self.tokens * _MOST_BYTES_PER_TOKEN, _LEAST_APART))
 
     @property
     def preview_tokens(self) -> int:

@@ -67,11 +67,13 @@ class Reshaper:
         self._member = shapes.MEMBERS[order.method]
         self._parts = parts
         self._members = members
+        self._told: set[str] = set()
 
     async def run(self, result: bytes) -> bytes:
         """The result within its limits; the same bytes where it is already. Raises `PayloadError`."""
         fields = decode_fields(result)
-        items = await self._contents(fields.get(self._member))
+        raw = fields.get(self._member)
+        items = await self._contents(raw)
         changed = items is not None and any(item.ours for item in items)
         if items is not None:
             fitted = await self._fit(await self._few(await self._store_large(items)))
@@ -83,8 +85,11 @@ class Reshaper:
             changed, fitted = changed or moved is not None, fitted + (moved or [])
         if self._parts:
             changed = await self._other_members(fields, fitted) or changed
+            changed = await self._untold(fitted) or changed
         if not changed:
             return result
+        if items is None and raw is not None and raw != b"null":  # no list of objects: it has to make room for ours
+            fitted = await self._described(await self._put(bytes(raw), JSON), None, what=self._member) + fitted
         return encode_json(fields | {self._member: shapes.list_of([item.raw for item in fitted])})
 
     async def _contents(self, raw: Raw | None) -> list[Item] | None:
@@ -132,6 +137,7 @@ class Reshaper:
 
     def _noted(self, text: str, part: Part, like: Fields | None, uri: str | None = None, **more: Any) -> list[Item]:
         """A text of ours and the link beside it, as far as the client's revision has them."""
+        self._told.add(part.payload.id)
         links = self._order.links and self._member == "content"
         meta = {META_PAYLOAD: self._keeper.describe(part.payload, **more)} if self._order.metas and not links else None
         items = [Item(decode_fields(shapes.note(self._member, like, text, meta)), True)]
@@ -270,6 +276,13 @@ class Reshaper:
             items += await self._described(part, None, what=member[:80])
             gone = True
         return gone
+
+    async def _untold(self, items: list[Item]) -> bool:
+        """Parts of what is no content after all, such as a list with other things than objects in it."""
+        untold = [part for part in self._parts.values() if part.payload.id not in self._told]
+        for part in untold:
+            items += await self._described(part, None)
+        return bool(untold)
 
 
 def _add_meta(fields: Fields, key: str, value: object) -> None:

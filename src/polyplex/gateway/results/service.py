@@ -1,6 +1,7 @@
 """All that the gateway does so that results stay small, put together: `Core.results`."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
 from functools import partial
@@ -12,7 +13,7 @@ from polyplex.downstream.session import Call
 from polyplex.errors import PayloadError, RemoteProtocolError, RpcError, UpstreamLost
 from polyplex.gateway import rounds
 from polyplex.gateway.client import Client
-from polyplex.gateway.results.intake import Intake, TakenApart
+from polyplex.gateway.results.intake import MAX_WHOLE_BYTES, Intake, Spare, TakenApart
 from polyplex.gateway.results.keeper import Keeper, Part
 from polyplex.gateway.results.limits import Limiter, Limits
 from polyplex.gateway.results.reading import Reading
@@ -34,6 +35,7 @@ from polyplex.upstreams.upstream import Outgoing, Upstream
 
 log = logging.getLogger("polyplex.gateway")
 GATHERED_BYTES: Final = 4 * 1024 * 1024
+MAX_APART_BYTES: Final = 1024 * 1024
 FIRST_SWEEP_SECONDS: Final = 30.0
 _ENVELOPE: Final = b'{"jsonrpc":"2.0","id":0,"result":'
 _PLAIN: Final = Reply(result=b"{}")
@@ -64,6 +66,7 @@ class Results:
         self.keeper = Keeper(config.options.payloads, open_store(config.options.payloads, state_folder))
         self.reading = Reading(self.keeper, self.limiter)
         self._prefix = b":" if config.options.payloads.uri == "store" else b"polyplex:"
+        self._spare = Spare()
         self._sweeping: asyncio.Task[None] | None = None
 
     # -- life
@@ -116,11 +119,11 @@ class Results:
             return reply
         server = upstream.config.name
         try:
-            if limits is None or stream.length <= GATHERED_BYTES:
+            if limits is None or stream.length <= GATHERED_BYTES or not await self._stores(stream.length, limits):
                 body = await stream.read()
                 return Reply(result=_whole(body) if limits is None else _bare(body))
-            intake = Intake(stream, self.keeper, client.binding.caller, _origin(call, target), limits)
-            return ApartReply(await intake.run(upstream.config.options.timeout_seconds))
+            intake = Intake(stream, self.keeper, client.binding.caller, _origin(call, target), limits, self._spare)
+            return await _taken(intake, upstream.config.options.timeout_seconds)
         except (RemoteProtocolError, HttpFailure, TimeoutError) as error:
             reason = str(error) or "nothing came for too long"
             raise UpstreamLost(server, f"its answer cannot be read: {reason}") from None
@@ -146,10 +149,14 @@ class Results:
         parts, members = (reply.parts, reply.members) if isinstance(reply, ApartReply) else (_NO_PARTS, _NO_MEMBERS)
         order = self._order(call, client, target, limits, method)
         try:
-            if not apart and len(result) > GATHERED_BYTES:
+            kept = result
+            if not apart and len(result) > GATHERED_BYTES and limits.apart <= MAX_APART_BYTES:
                 intake = Intake(stream_of(memoryview(result)), self.keeper, order.owner, order.origin, limits)
-                result, parts, members = await intake.run(1.0)
-            return await Reshaper(self.keeper, order, parts, members).run(result)
+                with contextlib.suppress(
+                    RemoteProtocolError
+                ):  # then in one go; that tells what is wrong, if it matters
+                    kept, parts, members = await intake.run(1.0)
+            return await Reshaper(self.keeper, order, parts, members).run(kept)
         except PayloadError as error:
             log.warning("a result of %r stays whole, as it could not be stored: %s", target.server, error)
         except RemoteProtocolError as error:
@@ -161,6 +168,15 @@ class Results:
         if len(result) <= self.least:
             return result
         return await self.bounded(call, client, target, _PLAIN, result, of)
+
+    async def _stores(self, size: int, limits: Limits) -> bool:
+        """Whether a stream is to be stored as it comes in: not where it is known before that there is no room for it.
+
+        What is too large to be held in memory is tried all the same.
+        """
+        if limits.apart > MAX_APART_BYTES:
+            return False
+        return size > MAX_WHOLE_BYTES or await self.keeper.store.has_room(size)
 
     def _order(self, call: Call, client: Client, target: Target, limits: Limits, method: str) -> Order:
         current = call.session.revision >= R2025_06_18
@@ -180,6 +196,18 @@ class Results:
 def _origin(call: Call, target: Target) -> str:
     """What a payload came from, as clients know it."""
     return target.local if target.entry is None else target.entry.key
+
+
+async def _taken(intake: Intake, idle_seconds: float) -> Reply:
+    """A stream taken apart; whole, where it cannot be and its beginning is still there. Raises as `Intake.run`."""
+    try:
+        return ApartReply(await intake.run(idle_seconds))
+    except (PayloadError, RemoteProtocolError) as error:
+        whole = await intake.whole(idle_seconds)
+        if whole is None:
+            raise
+        log.info("a result was not taken apart while it came in: %s", error)
+        return Reply(result=_bare(whole))
 
 
 def _whole(body: bytes) -> bytes:

@@ -130,19 +130,26 @@ def _replaced(fields: Fields, path: tuple[str, ...], key: str, text: str) -> byt
 def note(member: str, like: Fields | None, text: str, meta: dict[str, Any] | None) -> bytes:
     """An item that is a text of ours, in the place of the item `like`; `meta` where the client's revision has it."""
     fields: Fields = like or {}
-    extra: dict[str, Any] = {} if meta is None else {"_meta": meta}
     if member == "contents":
         named = {"uri": fields["uri"]} if "uri" in fields else {"uri": "polyplex://notice"}
-        return encode_json(named | {"mimeType": "text/plain", "text": text} | extra)
+        return encode_json(named | {"mimeType": "text/plain", "text": text} | _meta(fields, meta))
     around = fields
     if member == "messages":
         content = fields.get("content", Raw(b"{}"))
         around = decode_fields(content) if bytes(memoryview(content)[:1]) == b"{" else {}
     kept = {"annotations": around["annotations"]} if "annotations" in around else {}
-    block: dict[str, Any] = {"type": "text", "text": text} | kept | extra
+    block: dict[str, Any] = {"type": "text", "text": text} | kept | _meta(around, meta)
     if member == "content":
         return encode_json(block)
     return encode_json({"role": fields.get("role", "user"), "content": block})
+
+
+def _meta(like: Fields, meta: dict[str, Any] | None) -> dict[str, Any]:
+    """The `_meta` that an item had, with ours."""
+    own = like.get("_meta")
+    known: Fields = decode_fields(own) if own is not None and bytes(memoryview(own)[:1]) == b"{" else {}
+    both: dict[str, Any] = {**known, **(meta or {})}
+    return {"_meta": both} if both else {}
 
 
 def file_name(uri: str | None, origin: str, media_type: str) -> str:

@@ -26,7 +26,10 @@ class Structured:
             return None
         whole = part.whole or await self._keeper.read(self._owner, part.payload, MAX_SHRUNK_BYTES)
         most = limits.preview_tokens // 2 if part.payload.size > limits.inline else limits.tokens
-        schema: dict[str, Any] = msgspec.json.decode(self._schema)
+        try:
+            schema: dict[str, Any] = msgspec.json.decode(self._schema)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return None  # JSON, but nothing that a validator could take
         if len(whole) < IN_THREAD_BYTES:
             return shrink(whole, schema, most)
         return await asyncio.to_thread(shrink, whole, schema, most)
