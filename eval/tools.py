@@ -35,7 +35,7 @@ def measure_sets(sets: Sequence[DataSet], make: Callable[[DataSet], Ranker]) -> 
     """The scores of each set, and the means over sets."""
     found = {data.name: evaluate(data, make(data)) for data in sets}
     first = [found[name] for name in FIRST if name in found]
-    return found | {"first five": mean(first), "all": mean(list(found.values()))}
+    return found | ({"first five": mean(first)} if first else {}) | {"all": mean(list(found.values()))}
 
 
 def abstention(make: Callable[[], SearchIndex], tools: DataSet) -> dict[str, float]:
@@ -49,7 +49,7 @@ def abstention(make: Callable[[], SearchIndex], tools: DataSet) -> dict[str, flo
 
 
 def report(folder: Path, tier: str, *, peer: bool, costs: bool) -> dict[str, Any]:
-    """All figures. Raises `FileNotFoundError` where the folder has none of the sets."""
+    """All figures. Raises `FileNotFoundError` where the folder has none of the sets, `ValueError` for a broken one."""
     sets = [data for name in SETS if (data := load(folder, name)) is not None]
     if not sets:
         raise FileNotFoundError(f"{folder} has none of the sets {', '.join(SETS)}")
@@ -84,7 +84,11 @@ def show(found: dict[str, Any]) -> None:
                 print(f"{name:20}", *(f"{scores[each]:8.3f}" for each in NAMES if scores))
     for name in ("abstention", "costs"):
         if name in found:
-            print(f"\n{name}: " + ", ".join(f"{key} {value:.2f}" for key, value in found[name].items()))
+            print(f"\n{name}: " + ", ".join(f"{key} {_figure(value)}" for key, value in found[name].items()))
+
+
+def _figure(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -98,7 +102,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         found = report(options.data, options.tier, peer=options.peer, costs=not options.no_costs)
-    except FileNotFoundError as error:
+    except (OSError, ValueError) as error:
         print(f"just eval tools: {error}", file=sys.stderr)
         return 2
     if options.json:

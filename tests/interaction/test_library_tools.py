@@ -46,15 +46,36 @@ async def test_calls_of_exported_tools_are_carried_out_and_answered(tmp_path: Pa
     async with polyplex.Multiplexer.from_config(config(tmp_path, files=FILES, mail=MAIL)) as mux:
         await mux.settled(DEADLINE_SECONDS)
         exported = mux.export_tools(provider)  # pyright: ignore[reportArgumentType]
-        assert len(exported.exported) == 5
+        assert len(exported.exported) == 6
         answer = json.dumps(await mux.call_exported(exported, CALLS[provider]))
         assert "read_file" in answer
         few = mux.export_tools(provider, await mux.find_tools("send mail", k=1))  # pyright: ignore[reportArgumentType]
-        assert [tool.public for tool in few.exported] == ["mail__send_mail"]
+        assert [tool.public for tool in few.exported] == ["mail__send_mail", "polyplex__read_payload"]
         refused = json.dumps(await mux.call_exported(few, CALLS[provider]))
         assert "no tool 'files__read_file' was exported" in refused
         with pytest.raises(ExportError):
             await mux.call_exported(exported, {"nothing": 1})
+
+
+async def test_what_reads_on_is_exported_once_and_only_where_results_are_bounded(tmp_path: Path) -> None:
+    settings = config(tmp_path, files=FILES)
+    async with polyplex.Multiplexer.from_config(settings) as mux:
+        await mux.settled(DEADLINE_SECONDS)
+        once = mux.export_tools("anthropic", [])
+        assert [tool.public for tool in once.exported] == ["polyplex__read_payload"]
+        reader = {"name": "polyplex__read_payload", "inputSchema": {"type": "object"}}
+        assert len(mux.export_tools("anthropic", iter([reader])).exported) == 1
+        call = {
+            "type": "tool_use",
+            "id": "1",
+            "name": "polyplex__read_payload",
+            "input": {"uri": "polyplex://payload/x"},
+        }
+        assert "Nothing was read" in json.dumps(await mux.call_exported(once, call))
+    raw = settings | {"polyplex": settings.get("polyplex", {}) | {"results": {"mode": "raw"}}}
+    async with polyplex.Multiplexer.from_config(raw) as mux:
+        await mux.settled(DEADLINE_SECONDS)
+        assert mux.export_tools("anthropic", []).exported == ()
 
 
 async def test_a_tool_that_is_gone_answers_the_model(tmp_path: Path) -> None:

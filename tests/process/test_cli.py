@@ -182,6 +182,7 @@ def test_a_question_is_asked_in_a_terminal(home: Home) -> None:
     [
         (["one__echp"], 2, "there is no tool one__echp; did you mean one__echo?"),
         (["two__x"], 1, "its server did not start"),
+        (["three"], 1, "there is no tool three, unless two has it; polyplex tools lists them"),
         (["one__echo", "[]"], 2, "no JSON object"),
         (["one__broken"], 2, "there is no tool one__broken"),
     ],
@@ -241,6 +242,21 @@ def test_doctor_prints_json(home: Home) -> None:
     assert states["one"]["offers"] == {"tools": 4, "resources": 0, "resourceTemplates": 0, "prompts": 0}
     assert states["one"]["setAside"][0]["name"] == "broken"
     assert (states["two"]["reason"], states["two"]["stderr"]) == ("exited with code 1", ["Error: TEST_KEY is not set"])
+
+
+def test_doctor_tries_the_payload_store_and_the_check_reads_its_address(home: Home) -> None:
+    in_the_way = home.folder / "file"
+    in_the_way.write_text("", encoding="utf-8")
+    home.configure({"one": home.good}, payloads={"store": f"file:{in_the_way}/payloads"})
+    result = home.run("doctor")
+    assert result.returncode == 1
+    assert "failed   polyplex.payloads.store: " in result.stdout
+    assert "; large results stay whole until then\n" in result.stdout
+    assert json.loads(home.run("doctor", "--json").stdout)["lacks"][0]["key"] == "polyplex.payloads.store"
+    home.configure({"one": home.good}, payloads={"store": "/payloads"})
+    result = home.run("config", "check")
+    assert result.returncode == 2
+    assert "polyplex.payloads.store: '/payloads' is no payload store; expected file:PATH" in result.stderr
 
 
 def test_doctor_names_the_servers_that_claim_one_name(home: Home) -> None:

@@ -49,7 +49,9 @@ def test_lint_fails_from_the_level_that_is_asked_for(home: Home) -> None:
 
 
 def test_the_proposed_words_can_be_pasted_and_then_their_findings_are_gone(home: Home) -> None:
-    proposed = json.loads(home.run("lint", "--overrides").stdout)
+    fragment = home.run("lint", "--overrides").stdout
+    assert fragment.startswith('{\n  "polyplex": {\n    "servers": {\n')
+    proposed = json.loads(fragment)
     told = proposed["polyplex"]["servers"]["news"]["tools"]["get_story"]
     assert told["description"] == "Get story (news). Takes id."
     home.configure({"news": news(home)}, **proposed["polyplex"])
@@ -102,7 +104,8 @@ def test_cost_shows_tools_and_what_results_have_cost(home: Home) -> None:
     state = home.folder / "state.db"
     home.configure({"news": news(home)}, state=f"sqlite:{state}", toolBudgetTokens=1)
     store = UsageStore(state)
-    store.add({("news", "get_story"): Counts(7, 40_000, 9_876, 30_000)})
+    of_others = Counts(99, 1_000_000, 250_000, 0)
+    store.add({("news", "get_story"): Counts(7, 40_000, 9_876, 30_000), ("elsewhere", "x"): of_others})
     store.close()
     result = home.run("cost", "--tokenizer", "estimate")
     assert (result.returncode, result.stderr) == (0, "")
@@ -112,6 +115,7 @@ def test_cost_shows_tools_and_what_results_have_cost(home: Home) -> None:
     assert story[-2:] == ["7", "9,876"]
     assert "tokens   estimate, so about: name, description and input schema of each tool" in lines
     assert any(line.startswith("auto     lists") and "search tools among them" in line for line in lines)
+    assert any(line.startswith("budget   1 tokens for all tools, which auto estimates at ") for line in lines)
     assert any(
         line.startswith("results  about 9,876 tokens in 7 calls, of 40,000 bytes, 30,000 bytes") for line in lines
     )

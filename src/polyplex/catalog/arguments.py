@@ -4,10 +4,12 @@ import difflib
 import json
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, Final, NoReturn, Protocol, cast
+from itertools import islice
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
 
 import msgspec
 
+from polyplex.catalog.effort import effort, is_plain
 from polyplex.catalog.signatures import as_list, as_object, one_line, shortened, type_of
 
 MAX_PROBLEMS: Final = 8
@@ -16,81 +18,108 @@ MAX_MESSAGE: Final = 300
 MAX_NAMES: Final = 200
 MAX_KEPT: Final = 1024
 MAX_BYTES: Final = 1024 * 1024
+# A step that fails costs some 50 µs, and while a check runs nothing else does.
+MAX_STEPS: Final = 20_000
+MANY_STEPS: Final = 4_000  # more are not gone through for all problems: the first will do
+FEW_BYTES: Final = 1024 * 1024  # of a schema times those of arguments: cannot be many steps
+BACKTRACKS: Final = 20_000
+LONGEST_LIKE: Final = 64
 _ROOT: Final = "the arguments"
 # What our own limits cause: the value may well be right.
 _OURS: Final = frozenset({"BacktrackLimitExceeded", "RegexEngineFailure", "Referencing"})
 
 
 class _Validator(Protocol):
+    def is_valid(self, instance: object) -> bool: ...
     def iter_errors(self, instance: object) -> Iterable[Any]: ...
+    def validate(self, instance: object) -> None: ...
+
+
+class _Compiled(NamedTuple):
+    """A schema to check with; `plain` where nothing in it multiplies the work."""
+
+    validator: _Validator
+    decoded: object
+    plain: bool
 
 
 class Checker:
     """Checks arguments. Compiled schemas are kept, the least used ones go first; all that is kept is bounded."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[bytes, tuple[_Validator | None, object]] = OrderedDict()
+        self._kept: OrderedDict[bytes, _Compiled | None] = OrderedDict()
 
     def problems(self, schema: bytes, arguments: bytes, *, strict: bool = False) -> list[str]:
         """What is wrong with raw arguments, a line for each; nothing where the schema itself is broken.
 
-        Arguments larger than `MAX_BYTES` are left to the server: checking them would take longer than sending them; so
-        are those that cannot be checked. With `strict` either is a problem.
+        Arguments that are larger than `MAX_BYTES`, or take more than `MAX_STEPS` to check, are left to the server, as
+        are those that cannot be checked: nothing else runs meanwhile. With `strict` either is a problem.
         """
         if len(arguments) > MAX_BYTES:
             return [f"{_ROOT}: larger than {MAX_BYTES} bytes"] if strict else []
-        validator, decoded = self._compiled(schema)
-        if validator is None:
+        compiled = self._compiled(schema)
+        if compiled is None:
             return []
         try:
             value = msgspec.json.decode(arguments)
-            errors = _first(validator.iter_errors(value))
+            few = compiled.plain and len(schema) * len(arguments) < FEW_BYTES
+            steps = 0 if few else effort(compiled.decoded, value, MAX_STEPS)
+            if steps is None:
+                return [f"{_ROOT}: too many to be checked"] if strict else []
+            errors = _errors(compiled.validator, value, many=steps > MANY_STEPS)
         except Exception as error:  # noqa: BLE001 - what the checker cannot read, such as huge numbers
             return [f"{_ROOT}: cannot be read: {one_line(str(error))}"] if strict else []
-        told = [line for error in errors for line in _told(error, decoded, value)]
+        told = [line for error in errors for line in _told(error, compiled.decoded, value)]
         return list(dict.fromkeys(told))[:MAX_PROBLEMS]
 
-    def _compiled(self, schema: bytes) -> tuple[_Validator | None, object]:
-        known = self._kept.get(schema)
-        if known is None:
-            known = self._kept[schema] = _compile(schema)
-            if len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
-        else:
+    def _compiled(self, schema: bytes) -> _Compiled | None:
+        if schema in self._kept:
             self._kept.move_to_end(schema)
-        return known
+            return self._kept[schema]
+        compiled = self._kept[schema] = _compile(schema)
+        if len(self._kept) > MAX_KEPT:
+            self._kept.popitem(last=False)
+        return compiled
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that a wrong one may stand for."""
-    names = list(known)[:MAX_NAMES]
+    # Names are compared letter by letter only where they may be alike at all: that takes long for long ones.
+    names = list(islice((each for each in known if len(each) <= LONGEST_LIKE), MAX_NAMES))
+    name = name[:LONGEST_LIKE]
     folded = {each.lower().replace("_", "").replace("-", ""): each for each in reversed(names)}
     same = folded.get(name.lower().replace("_", "").replace("-", ""))
-    return same or next(iter(difflib.get_close_matches(name[:200], names, 1)), None)
+    return same or next(iter(difflib.get_close_matches(name, names, 1)), None)
 
 
-def _compile(schema: bytes) -> tuple[_Validator | None, object]:
+def _compile(schema: bytes) -> _Compiled | None:
     import jsonschema_rs
 
     try:
         decoded = msgspec.json.decode(schema)
         # Nothing is fetched for a schema of a server: it could name any address.
-        return jsonschema_rs.validator_for(decoded, retriever=_refuse), decoded
+        patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS)
+        validator = jsonschema_rs.validator_for(decoded, retriever=_refuse, pattern_options=patterns)
+        return _Compiled(validator, decoded, is_plain(decoded))
     except Exception:  # noqa: BLE001 - a schema that does not compile checks nothing
-        return None, None
+        return None
 
 
 def _refuse(uri: str) -> NoReturn:
     raise ValueError(f"{uri} is not fetched")
 
 
-def _first(errors: Iterable[Any]) -> list[Any]:
-    found: list[Any] = []
-    for error in errors:
-        found.append(error)
-        if len(found) == MAX_PROBLEMS:
-            break
-    return found
+def _errors(validator: _Validator, value: object, *, many: bool) -> list[Any]:
+    """The first violations; only the very first where going through all would take long."""
+    if validator.is_valid(value):
+        return []
+    if not many:
+        return list(islice(validator.iter_errors(value), MAX_PROBLEMS))
+    try:
+        validator.validate(value)
+    except ValueError as error:
+        return [error] if hasattr(error, "instance_path") else []
+    return []
 
 
 def _told(error: Any, schema: object, value: object) -> list[str]:
@@ -106,7 +135,7 @@ def _told(error: Any, schema: object, value: object) -> list[str]:
         return [_missing(_where([*path, name]), as_object(as_object(at).get("properties")).get(name), schema)]
     if kind in ("AdditionalProperties", "UnevaluatedProperties"):
         known = as_object(as_object(at).get("properties"))
-        return [_unknown([*path, name], name, known) for name in map(str, error.kind.unexpected)]
+        return [_unknown([*path, name], name, known) for name in map(str, error.kind.unexpected[:MAX_PROBLEMS])]
     found = _value_at(value, path)
     if kind == "FalseSchema":
         unknown = [_unknown([*path, name], name, {}) for name in list(as_object(found))[:MAX_PROBLEMS]]
@@ -151,7 +180,8 @@ def unknown_names(schema: bytes, arguments: bytes) -> list[str]:
     except (msgspec.DecodeError, RecursionError):
         return []
     return [
-        _unknown([name], name, properties) for name in list(names)[:MAX_NAMES] if properties and name not in properties
+        _unknown([name], name, properties)
+        for name in islice((name for name in names if properties and name not in properties), MAX_PROBLEMS)
     ]
 
 

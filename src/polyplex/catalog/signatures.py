@@ -13,6 +13,7 @@ MAX_PARAMETERS: Final = 24
 MAX_SIGNATURE: Final = 700
 MAX_SUMMARY: Final = 240
 MAX_CHOICES: Final = 8
+MAX_READ: Final = 64  # of choices; hostile schemas have a million
 MAX_CHOICE: Final = 40
 MAX_NAME: Final = 80
 MAX_DEPTH: Final = 3
@@ -128,14 +129,16 @@ class _Types:
             return _choice(known["const"])
         choices = as_list(known.get("enum"))
         if choices:
-            return _joined([_choice(value) for value in choices], MAX_CHOICES)
+            return _joined([_choice(value) for value in choices[:MAX_READ]], MAX_CHOICES)
         for key in ("anyOf", "oneOf"):
             branches = as_list(known.get(key))
             if branches and depth < MAX_DEPTH + 2:
                 return _joined([self.text(branch, depth + 1) for branch in branches[: MAX_CHOICES + 1]], MAX_CHOICES)
         kinds = known.get("type")
         if isinstance(kinds, list):
-            return _joined([self._kind(str(kind), known, depth) for kind in cast("list[object]", kinds)], MAX_CHOICES)
+            return _joined(
+                [self._kind(str(kind), known, depth) for kind in cast("list[object]", kinds)[:MAX_READ]], MAX_CHOICES
+            )
         return self._kind(kinds if isinstance(kinds, str) else _guessed(known), known, depth)
 
     def _kind(self, kind: str, schema: Json, depth: int) -> str:

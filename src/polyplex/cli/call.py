@@ -70,7 +70,7 @@ async def _call(config: Config, name: str, arguments: dict[str, Any], terminal: 
     async with started(config, terminal, questions.answer) as (multiplexer, outcomes):
         names = [tool["name"] for tool in await multiplexer.list_tools()]
         if name not in names and multiplexer.gateway.core.builtins.get(name) is None:
-            failed = any(outcome.reason is not None for outcome in outcomes)
+            failed = [outcome.name for outcome in outcomes if outcome.reason is not None]
             collisions = multiplexer.gateway.core.view(
                 multiplexer.gateway.core.modern.plain
             ).routes.tools.collisions.get(name)
@@ -90,12 +90,13 @@ async def _call(config: Config, name: str, arguments: dict[str, Any], terminal: 
             terminal.live("")
 
 
-def _unknown(name: str, names: list[str], failed: bool, collisions: list[str] | None) -> str:
+def _unknown(name: str, names: list[str], failed: list[str], collisions: list[str] | None) -> str:
     if collisions:
         return f'{" and ".join(collisions)} both have a tool {name}; set "naming": "prefix" in the configuration'
-    if failed:
+    if any(name.startswith(f"{server_slug(server)}{SEPARATOR}") for server in failed):
         return f"{name} cannot be called: its server did not start; polyplex doctor says what to do"
-    return f"there is no tool {name}{suggestion(name, names) or '; polyplex tools lists them'}"
+    elsewhere = f", unless {' or '.join(failed)} has it" if failed else ""
+    return f"there is no tool {name}{elsewhere}{suggestion(name, names) or '; polyplex tools lists them'}"
 
 
 def _complain(terminal: Terminal, text: str) -> None:

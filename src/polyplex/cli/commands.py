@@ -135,7 +135,7 @@ LINT: Final = Command(
         CONFIG,
         Option(
             ("--queries",),
-            'queries to measure with, JSON lines {"text": ..., "relevant": [NAME, ...]}',
+            'real queries to measure with too, JSON lines of "text" and "relevant", names of tools',
             "FILE",
             is_file=True,
         ),

@@ -15,6 +15,7 @@ from polyplex.cli.session import decline, run, started
 from polyplex.cli.table import Row, table
 from polyplex.cli.terminal import LABEL_WIDTH, Terminal, one_line, stdout_is_terminal, write_result
 from polyplex.config import Config, state_database
+from polyplex.config.model import RESERVED_SERVER
 from polyplex.content.tokens import EstimatingTokenizer, Tokenizer, TokenizerMissing, best_tokenizer, tokenizer
 from polyplex.store.usage import ToolUsage, read_usage
 
@@ -64,12 +65,14 @@ async def _costs(config: Config, counter: Tokenizer, terminal: Terminal) -> tupl
 def _usage(config: Config, terminal: Terminal) -> list[ToolUsage] | None:
     """What results have cost; None where it is not known."""
     try:
-        return read_usage(state_database(config.options.state))
+        usage = read_usage(state_database(config.options.state))
     except (sqlite3.Error, OSError) as error:
         terminal.tell(
             "warning", f"what results cost is not known: the state database cannot be read: {error}", "yellow"
         )
         return None
+    # All configurations count in one database; what the servers of others did says nothing about these.
+    return [each for each in usage if each.server in config.servers or each.server == RESERVED_SERVER]
 
 
 def _json(costs: Costs) -> str:
@@ -85,6 +88,8 @@ def shown(costs: Costs, limit: int) -> str:
     used = {(each.server, each.tool): each for each in (costs.results.tools if costs.results is not None else ())}
     rows: list[Row] = []
     for server in costs.servers:
+        if not server.tools:  # it did not start, or has none
+            continue
         rows.append(_server_row(server, costs, used))
         rows += [_tool_row(server, tool_index, costs, used) for tool_index in range(min(limit, len(server.tools)))]
         rest = server.tools[limit:]
@@ -98,7 +103,7 @@ def shown(costs: Costs, limit: int) -> str:
             )
     rows.append(_total_row(costs))
     head = ("server and tools", "tokens", "share", "calls", "result tokens")
-    parts = [table(head, rows, page), *_notes(costs)]
+    parts = [table(head, rows, page), "", *(_line(page, label, text) for label, text in _notes(costs))]
     return "\n".join(parts)
 
 
@@ -135,37 +140,37 @@ def _total_row(costs: Costs) -> Row:
     )
 
 
-def _notes(costs: Costs) -> list[str]:
+def _notes(costs: Costs) -> list[tuple[str, str]]:
     kind = f"{costs.tokenizer}{'' if costs.exact else ', so about'}"
-    lines = ["", _line("tokens", f"{kind}: name, description and input schema of each tool")]
+    lines = [("tokens", f"{kind}: name, description and input schema of each tool")]
     if costs.instructions_tokens:
-        lines.append(_line("besides", f"{_number(costs.instructions_tokens)} tokens of instructions"))
+        lines.append(("besides", f"{_number(costs.instructions_tokens)} tokens of instructions"))
     for noun in ("resources", "prompts"):
         number = sum(getattr(server, noun) for server in costs.servers)
         tokens = sum(getattr(server, f"{noun}_tokens") for server in costs.servers)
         if number:
-            lines.append(_line("besides", f"{_number(tokens)} tokens where {number} {noun} are listed to a model"))
+            lines.append(("besides", f"{_number(tokens)} tokens where {number} {noun} are listed to a model"))
     auto = costs.auto
     what = "all tools" if auto.lists == "all" else f"{count(auto.tools, 'tool')}, search tools among them"
     saved = f", saves {_number(auto.saved)}" if auto.saved else ""
-    lines.append(
-        _line("auto", f"lists {what}: {_number(auto.tokens)} tokens{saved} (budget {_number(costs.budget_tokens)})")
-    )
+    lines.append(("auto", f"lists {what}: {_number(auto.tokens)} tokens{saved}"))
+    spent, budget = _number(costs.estimated_tokens), _number(costs.budget_tokens)
+    lines.append(("budget", f"{budget} tokens for all tools, which auto estimates at {spent}"))
     if auto.lists == "all" and costs.search.saved:
         lines.append(
-            _line("search", f"would list {_number(costs.search.tokens)} tokens, saves {_number(costs.search.saved)}")
+            ("search", f"would list {_number(costs.search.tokens)} tokens, saves {_number(costs.search.saved)}")
         )
     if costs.results is not None and costs.results.calls:
         results = costs.results
         kept = f", {_number(results.offloaded_bytes)} bytes of them kept as payloads" if results.offloaded_bytes else ""
         calls = f"{count(results.calls, 'call')}, of {_number(results.bytes)} bytes"
-        lines.append(_line("results", f"about {_number(results.tokens)} tokens in {calls}{kept}"))
-    lines += [_line("do", hint) for hint in costs.hints]
+        lines.append(("results", f"about {_number(results.tokens)} tokens in {calls}{kept}"))
+    lines += [("do", hint) for hint in costs.hints]
     return lines
 
 
-def _line(label: str, text: str) -> str:
-    return f"{label:<{LABEL_WIDTH}}{text}"
+def _line(page: Terminal, label: str, text: str) -> str:
+    return f"{label:<{LABEL_WIDTH}}{page.wrapped(text, LABEL_WIDTH)}"
 
 
 def _number(value: int) -> str:

@@ -9,10 +9,13 @@ from polyplex.cli.configuration import count
 from polyplex.config.model import Expose
 from polyplex.content.tokens import EstimatingTokenizer, Tokenizer
 from polyplex.gateway.app import Gateway
+from polyplex.gateway.exposure import listed_tokens
 from polyplex.gateway.profile import Profile
 from polyplex.store.usage import ToolUsage
 
 SMALL_SHARE: Final = 0.02
+ENOUGH_CALLS: Final = 100
+MOST_UNUSED: Final = 3
 LARGE_TOOL: Final = 500
 LARGE_RESULTS: Final = 20_000
 
@@ -37,13 +40,14 @@ class Results(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Costs(msgspec.Struct, frozen=True, rename="camel"):
-    """All that is printed with --json."""
+    """All that is printed with --json. `estimated_tokens` is the estimate by which `auto` decides."""
 
     tokenizer: str
     exact: bool
     tokens: int
     instructions_tokens: int
     budget_tokens: int
+    estimated_tokens: int
     servers: list[ServerCost]
     auto: Listed
     search: Listed
@@ -76,6 +80,7 @@ def costs_of(gateway: Gateway, counter: Tokenizer, usage: list[ToolUsage] | None
         tokens=total,
         instructions_tokens=sum(server.instructions_tokens for server in servers),
         budget_tokens=options.tool_budget_tokens,
+        estimated_tokens=sum(map(listed_tokens, view.routes.tools.entries)),
         servers=servers,
         auto=auto,
         search=search,
@@ -105,22 +110,27 @@ def hints(
         )
     if expose == "auto" and auto.lists == "search":
         found.append('pin what is used in every conversation ("pinnedTools"): pinned tools are listed beside search')
+    calls = results.calls if results is not None else 0
     used = {(each.server, each.tool) for each in (results.tools if results is not None else ())}
-    for server in servers:
+    unused_servers: list[tuple[int, str]] = []
+    for server in servers if calls >= ENOUGH_CALLS else []:
         unused = [tool for tool in server.tools if (server.name, tool.local) not in used]
         spared = sum(tool.tokens for tool in unused)
         if used and unused and spared > SMALL_SHARE * total:
             what = (
                 "none of its tools was"
                 if len(unused) == len(server.tools)
-                else f"{len(unused)} of {len(server.tools)} tools were never"
+                else f"{len(unused)} of {len(server.tools)} tools were not"
             )
-            found.append(f"{server.name}: {what} called; denying them saves {spared:,} tokens")
+            unused_servers.append(
+                (-spared, f"{server.name}: {what} called in {calls:,} calls; denying saves {spared:,} tokens")
+            )
+    found += [text for _, text in sorted(unused_servers)[:MOST_UNUSED]]
     if servers and servers[0].tools and total:
         dearest = max((tool for server in servers for tool in server.tools), key=lambda each: each.tokens)
-        if dearest.tokens > total // 10 and dearest.tokens > 500:
+        if dearest.tokens > total // 10 and dearest.tokens > LARGE_TOOL:
             found.append(f"{dearest.name} alone takes {dearest.tokens:,} tokens; polyplex lint proposes shorter words")
-    if results is not None and results.tools and results.tools[0].counts.tokens > max(20_000, results.tokens // 2):
-        most = results.tools[0]
+    most = results.tools[0] if results is not None and results.tools else None
+    if results is not None and most is not None and most.counts.tokens > max(LARGE_RESULTS, results.tokens // 2):
         found.append(f'{most.server} {most.tool}: most of what results cost; "maxTokens" of the tool bounds them')
     return found

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from polyplex.cli.lacks import Lack, lacks_of
 from polyplex.cli.progress import Outcome, failure, watch_start
 from polyplex.cli.reasons import advice, command_line, split_advice, without_last_words
 from polyplex.cli.session import routes
@@ -62,7 +63,7 @@ class Collision(msgspec.Struct, frozen=True):
 
 async def diagnose(
     config: Config, unset: dict[str, list[ConfigError]], terminal: Terminal, report: Callable[[Diagnosis], None]
-) -> tuple[list[Diagnosis], list[Collision]]:
+) -> tuple[list[Diagnosis], list[Collision], list[Lack]]:
     """Start every enabled server whose variables are all set; `report` gets each diagnosis when it is made."""
     found: list[Diagnosis] = []
 
@@ -87,7 +88,7 @@ async def diagnose(
     try:
         gateway.start(Binding(Era.MODERN))
         await watch_start(gateway.core.pool, outcome, terminal)
-        return found, _collisions(gateway)
+        return found, _collisions(gateway), await lacks_of(gateway)
     finally:
         await asyncio.gather(*stops, return_exceptions=True)
         await gateway.stop()
@@ -179,7 +180,9 @@ def address(server: ServerConfig) -> str:
     return f"{parts.scheme}://{host}{port}{parts.path}"
 
 
-def as_json(config: Config, found: list[Diagnosis], collisions: list[Collision], *, healthy: bool) -> bytes:
+def as_json(
+    config: Config, found: list[Diagnosis], collisions: list[Collision], lacks: list[Lack], *, healthy: bool
+) -> bytes:
     """Everything, for programs."""
     content: dict[str, Any] = {
         "ok": healthy,
@@ -188,5 +191,6 @@ def as_json(config: Config, found: list[Diagnosis], collisions: list[Collision],
         "warnings": config.warnings,
         "servers": found,
         "collisions": collisions,
+        "lacks": lacks,
     }
     return msgspec.json.encode(content)

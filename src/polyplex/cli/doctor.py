@@ -20,7 +20,7 @@ _NOUNS: Final = {
 
 
 def doctor(request: Request) -> int:
-    """Diagnose; the exit code is 1 when a server failed or a name is claimed twice."""
+    """Diagnose; the exit code is 1 when a server failed, a name is claimed twice, or what is configured is missing."""
     import sys
 
     terminal = Terminal()
@@ -37,17 +37,20 @@ def doctor(request: Request) -> int:
             terminal.live("")
             write_result(shown(diagnosis, page, width))
 
-    found, collisions = run(diagnose(config, unset, terminal, report), terminal, verbose=request.has("verbose"))
+    found, collisions, lacks = run(diagnose(config, unset, terminal, report), terminal, verbose=request.has("verbose"))
     elsewhere = unset.get("", [])
     failed = sum(diagnosis.state == "failed" for diagnosis in found)
-    healthy = not failed and not collisions and not elsewhere
+    healthy = not (failed or collisions or elsewhere or lacks)
     if as_data:
-        raw = as_json(config, found, collisions, healthy=healthy)
+        raw = as_json(config, found, collisions, lacks, healthy=healthy)
         import msgspec
 
         write_result((msgspec.json.format(raw, indent=2) if stdout_is_terminal() else raw).decode())
         return 0 if healthy else 1
     lines = [f"{page.paint('failed', 'red')}   {error}" for error in elsewhere]
+    for lack in lacks:
+        text = page.wrapped(f"{lack.key}: {lack.reason}; {lack.instead}", LABEL_WIDTH)
+        lines.append(f"{page.paint('failed', 'red')}   {text}")
     lines += [_collision(collision, page) for collision in collisions]
     lines.append(_summary(found, len(collisions)))
     write_result("\n".join(lines))

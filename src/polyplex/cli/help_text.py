@@ -23,7 +23,8 @@ _ROW: Final = re.compile(r"  +\S.*?  +(?=\S)")
 PLACES: Final = ("./polyplex.json", "./.mcp.json", "./.vscode/mcp.json", "~/.config/polyplex/config.json")
 CLIENT_HTTP: Final = '{"mcpServers": {"polyplex": {"url": "http://%s/mcp"}}}'
 CLIENT_STDIO: Final = (
-    '{"mcpServers": {"polyplex": {"command": "polyplex", "args": ["serve", "--stdio", "--config", "FILE"]}}}'
+    '{"mcpServers": {"polyplex": {"command": "polyplex",\n'
+    '                               "args": ["serve", "--stdio", "--config", "FILE"]}}}'
 )
 
 _OVERVIEW: Final = f"""\
@@ -39,7 +40,8 @@ The configuration is the file that MCP clients have, JSON with comments. The fir
 For example:
   {{"mcpServers": {{
     "time": {{"command": "uvx", "args": ["mcp-server-time"]}},
-    "docs": {{"url": "https://example.com/mcp", "headers": {{"Authorization": "Bearer ${{DOCS_TOKEN}}"}}}}
+    "docs": {{"url": "https://example.com/mcp",
+             "headers": {{"Authorization": "Bearer ${{DOCS_TOKEN}}"}}}}
   }}}}
 
 A client then needs one entry, in place of all the others. To reach a running `polyplex serve`:

@@ -50,12 +50,14 @@ def lint(request: Request) -> int:
     judged = _judged(offers, request.arguments, given, config.options.search, terminal)
     failed = _fails(judged.findings, request.options.get("fail-on", "error"))
     if request.has("overrides"):
-        write_result(_json(judged.overrides))
+        write_result(msgspec.json.format(msgspec.json.encode(judged.overrides), indent=2).decode())  # to be pasted
     elif request.has("json"):
         write_result(_json(judged))
     else:
         page = Terminal(sys.stdout)
-        write_result("\n\n".join([*(shown(each, page) for each in judged.findings[:limit]), _summary(judged, limit)]))
+        pasted: set[tuple[str, ...]] = set()
+        parts = [shown(each, page, pasted) for each in judged.findings[:limit]]
+        write_result("\n\n".join([*parts, _summary(judged, limit, page)]))
     down = bool(outcomes) and all(outcome.reason is not None for outcome in outcomes)
     return 1 if failed or down else 0
 
@@ -134,14 +136,23 @@ def _json(value: object) -> str:
     return (msgspec.json.format(raw, indent=2) if stdout_is_terminal() else raw).decode()
 
 
-def shown(finding: Finding, page: Terminal) -> str:
-    """A finding as lines: what, of whom, what to do, and what to paste."""
+def shown(finding: Finding, page: Terminal, pasted: set[tuple[str, ...]] | None = None) -> str:
+    """A finding as lines: what, of whom, what to do, and what to paste.
+
+    `pasted` has the keys of the configuration that a worse finding gave words for: these hold, as in `overrides`.
+    """
     head = page.paint(finding.severity, _COLOURS[finding.severity]) + " " * (LABEL_WIDTH - len(finding.severity))
     name = one_line(finding.key or (f"{finding.server}: {finding.name}" if finding.name else finding.server))
     lines = [f"{head}{page.paint(name, 'bold')}  {page.paint(finding.rule, 'dim')}"]
     lines.append(_INDENT + page.wrapped(one_line(finding.message), LABEL_WIDTH))
     lines += _field("do", one_line(finding.advice), page, "cyan")
-    lines += [line for paste in finding.paste for line in _paste(paste, page)]
+    for paste in finding.paste:
+        if paste.where == "config" and pasted is not None:
+            if paste.path in pasted:
+                lines += _field("paste", "see the words that are proposed for it above", page, "green")
+                continue
+            pasted.add(paste.path)
+        lines += _paste(paste, page)
     return "\n".join(lines)
 
 
@@ -165,7 +176,8 @@ def _key(paste: Paste) -> str:
     return key_text(paste.path)
 
 
-def _summary(judged: Judged, limit: int | None) -> str:
+def _summary(judged: Judged, limit: int | None, page: Terminal) -> str:
+    """The last paragraph."""
     found = judged.findings
     counts = ", ".join(
         count(number, severity)
@@ -177,14 +189,17 @@ def _summary(judged: Judged, limit: int | None) -> str:
     if limit is not None and limit < len(found):
         lines.append(f"the worst {limit} are shown")
     measured = judged.measured
+    after = measured.after if judged.overrides else None
     if measured.queries:
-        lines.append(_rate("made of the tools' own words", measured.queries, measured.before, measured.after))
+        lines.append(_rate("made of the tools' own words", measured.queries, measured.before, after))
     if measured.given:
-        lines.append(_rate("given", measured.given, measured.given_before, measured.given_after))
+        given_after = measured.given_after if judged.overrides else None
+        lines.append(_rate("given", measured.given, measured.given_before, given_after))
     if judged.overrides:
         lines.append("polyplex lint --overrides prints all wordings as one fragment of the configuration")
-    return "\n".join(lines)
+    return "\n".join(page.wrapped(line, 0) for line in lines)
 
 
-def _rate(what: str, queries: int, before: float, after: float) -> str:
-    return f"{before:.1%} of {queries} queries {what} find another tool first, {after:.1%} with the proposed wordings"
+def _rate(what: str, queries: int, before: float, after: float | None) -> str:
+    mended = "" if after is None else f", {after:.1%} with the proposed wordings"
+    return f"{before:.1%} of {queries} queries {what} find another tool first{mended}"

@@ -27,7 +27,7 @@ def _block(block: Mapping[str, Any]) -> str:
             return str(block.get("text", ""))
         case "image" | "audio":
             size = len(str(block.get("data", ""))) * 3 // 4
-            return f"[{block['type']}, {block.get('mimeType', 'unknown type')}, about {size} bytes; --json has them]"
+            return f"[{block['type']}, {block.get('mimeType', 'unknown type')}, about {size:,} bytes; --json has it]"
         case "resource_link":
             return f"[resource {block.get('uri')}: {block.get('title') or block.get('name') or ''}]"
         case "resource":

@@ -6,6 +6,7 @@ from typing import Any, Final
 from polyplex.cli.arguments import Request, UsageError
 from polyplex.cli.commands import TOOLS
 from polyplex.cli.configuration import count, load, warn
+from polyplex.cli.lacks import embedder_lack
 from polyplex.cli.progress import Outcome
 from polyplex.cli.session import decline, run, started
 from polyplex.cli.terminal import Terminal, one_line, shorten, stdout_is_terminal, write_result
@@ -44,6 +45,9 @@ async def _tools(
     config: Config, terminal: Terminal, query: str, k: int
 ) -> tuple[Sequence[Mapping[str, Any]], int, list[Outcome]]:
     """What is offered, or of it what fits a query; how many tools there are; how the servers started."""
+    lack = embedder_lack(config.options.search) if query else None
+    if lack is not None:
+        terminal.tell("warning", f"{lack.key}: {lack.reason}; {lack.instead}", "yellow")
     async with started(config, terminal, decline) as (multiplexer, outcomes):
         found = await multiplexer.list_tools()
         for outcome in outcomes:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from polyplex.config.bind import keys_of
-from polyplex.config.model import ConfigFile, GatewayOptions, ServerEntry, ServerOptions
+from polyplex.config.model import ClientOptions, ConfigFile, GatewayOptions, ServerEntry, ServerOptions, ToolOptions
 from polyplex.config.unbuilt import UNBUILT
 
 SCALARS: dict[object, str] = {str: "string", bool: "boolean", int: "integer", float: "number", Any: "any"}
@@ -23,7 +23,20 @@ SECTIONS: tuple[tuple[str, str, type[Struct], str], ...] = (
         "An entry has either `command` (a stdio server) or one of the `url` keys. Every string may hold variables.",
     ),
     ("polyplex", "polyplex.", GatewayOptions, "Options of polyplex itself; other clients ignore them."),
+    (
+        "Client options",
+        "polyplex.clients.NAME.",
+        ClientOptions,
+        "What is otherwise for clients of this name, which may be a pattern ([guide](../guides/tools.md)).",
+    ),
     ("Server options", "polyplex.servers.NAME.", ServerOptions, "What polyplex adds to one server."),
+    (
+        "Tool options",
+        "polyplex.servers.NAME.tools.TOOL.",
+        ToolOptions,
+        "What polyplex changes of one tool, by the server's own name of it ([words](../guides/tools.md), "
+        "[results](../guides/results.md)).",
+    ),
 )
 
 

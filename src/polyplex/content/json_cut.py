@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from polyplex.content.graphemes import safe_border
 
-_TOKEN: Final = re.compile(r'[ \t\r\n]*+("(?:[^"\\]++|\\.)*+"|[\[\]{},:]|[^\s\[\]{},:"]++)', re.DOTALL)
+_TOKEN: Final = re.compile(r'[ \t\r\n]*+("(?:[^"\\]++|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]++)', re.DOTALL)
 _BETWEEN: Final = re.compile(r"[ \t\r\n]*+,?[ \t\r\n]*+")
 _WHOLE: Final = re.compile(
-    r'(?:[^"\\]++|\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4})*+',
+    r'(?:[^"\\]++|\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4})*',
     re.DOTALL,
 )
 _DEEPEST: Final = 512

@@ -7,20 +7,20 @@ import msgspec
 
 from polyplex.content.spans import Span
 
-# Possessive: each byte is looked at once, whatever the content.
+# No text fits an expression in two ways, so each is linear whatever the content.
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
-_NESTED: Final = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+_NESTED: Final = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*")*', re.DOTALL)
 _SCALAR: Final = re.compile(rb'[^ \t\r\n,:"\[\]{}]++')
-_STRING: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_STRING: Final = re.compile(rb'(?:[^"\\]++|\\.)*', re.DOTALL)
 # An element with the comma after it, where the chunk has it all and it nests at most two levels deeper.
-_TEXT: Final = rb'[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"'
-_LEVEL: Final = rb"[\[{](?:" + _TEXT + rb")*+[\]}]"
+_TEXT: Final = rb'[^"\[\]{}]++|"(?:[^"\\]++|\\.)*"'
+_LEVEL: Final = rb"[\[{](?:" + _TEXT + rb")*[\]}]"
 _ELEMENT: Final = re.compile(
     rb"[ \t\r\n]*+([\[{](?:"
     + _TEXT
     + rb"|"
     + _LEVEL
-    + rb')*+[\]}]|"(?:[^"\\]++|\\.)*+"|[^ \t\r\n,:"\[\]{}]++)[ \t\r\n]*+,',
+    + rb')*[\]}]|"(?:[^"\\]++|\\.)*"|[^ \t\r\n,:"\[\]{}]++)[ \t\r\n]*+,',
     re.DOTALL,
 )
 _MARK: Final = b"\xef\xbb\xbf"

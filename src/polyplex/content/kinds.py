@@ -66,7 +66,7 @@ _MAGIC: Final[list[tuple[bytes, str]]] = [
 ]
 _TYPE: Final = re.compile(r"[\w.+*-]+/[\w.+*-]+")
 _JSON_PREFIX: Final = re.compile(
-    r'(?:[\s,:\[\]{}]++|"(?:[^"\\\n]++|\\.)*+"|-?\d[\d.eE+-]*+|true|false|null)*+("(?:[^"\\\n]++|\\.)*+\\?|[truefalsn]{1,4}|-)?\Z'
+    r'(?:[\s,:\[\]{}]++|"(?:[^"\\\n]++|\\.)*"|-?\d[\d.eE+-]*+|true|false|null)*("(?:[^"\\\n]++|\\.)*\\?|[truefalsn]{1,4}|-)?\Z'
 )
 _JSON_START: Final = re.compile(r'\s*+(?:\{\s*+(?:"|\}|\Z)|\[\s*+(?:[\[{"\]\d-]|true|false|null|\Z))')
 _HTML: Final = re.compile(

@@ -207,8 +207,8 @@ class TableSplitter:
         mark = re.escape(self.delimiter.encode())
         self._border = re.compile(rb"\n|" + mark + rb'"')
         # A whole row at once, where the chunk has it all.
-        cell = rb'(?:"(?:[^"]++|"")*+"[^%b\n]*+|[^%b"\n][^%b\n]*+)?+' % (mark, mark, mark)
-        self._row = re.compile(cell + rb"(?:" + mark + cell + rb")*+\n")
+        cell = rb'(?:"(?:[^"]++|"")*"(?!")[^%b\n]*+|[^%b"\n][^%b\n]*+)?' % (mark, mark, mark)
+        self._row = re.compile(cell + rb"(?:" + mark + cell + rb")*\n")
         spans = self._rows(beginning)
         if spans and _is_header(row, self.delimiter.encode()):
             self.header = spans.pop(0)

@@ -9,6 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+from msgspec import Raw
+
 from polyplex.config.model import GatewayOptions, ToolOptions
 from polyplex.content.tokens import estimate
 from polyplex.gateway.profile import Profile
@@ -22,6 +25,26 @@ class Shown(NamedTuple):
 
     entries: Sequence[Entry]
     searching: bool
+
+
+class _Offered(msgspec.Struct):
+    """What of an entry reaches a model."""
+
+    name: Raw
+    description: Raw = Raw(b"")
+    inputSchema: Raw = Raw(b"")
+
+
+def listed_tokens(entry: Entry) -> int:
+    """About what a tool costs where it is listed: clients give models its name, its description and its schema."""
+    try:
+        offered = msgspec.json.decode(entry.raw, type=_Offered)
+    except (msgspec.DecodeError, RecursionError):
+        return estimate(entry.raw)
+    return estimate(
+        b'{"name":%b,"description":%b,"input_schema":%b}'
+        % tuple(map(bytes, (offered.name, offered.description, offered.inputSchema)))
+    )
 
 
 class Exposure:
@@ -39,7 +62,7 @@ class Exposure:
             return profile.expose == "search"
         left = self._options.tool_budget_tokens
         for entry in entries:
-            left -= estimate(entry.raw)
+            left -= listed_tokens(entry)
             if left < 0:
                 return True
         return False

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -12,11 +12,12 @@ from msgspec import Raw
 
 from polyplex.catalog.search.types import Kind
 from polyplex.config import Config, load_config, load_config_dict
-from polyplex.content.tokens import estimate
 from polyplex.downstream.session import Call, Session
 from polyplex.errors import ExportError, RpcError
 from polyplex.gateway.app import Gateway
+from polyplex.gateway.builtin.read_payload import READ_PAYLOAD
 from polyplex.gateway.client import Client
+from polyplex.gateway.exposure import listed_tokens
 from polyplex.gateway.finding import MEMBER_OF
 from polyplex.gateway.profile import Profile
 from polyplex.gateway.results.limits import META_RESULTS
@@ -138,11 +139,13 @@ class Multiplexer:
         """Tools in the form of a model provider: "openai", "anthropic" or "gemini"; without `tools`, all known by now.
 
         `form` is "chat" or "responses" for OpenAI, "json_schema" or "openapi" for Gemini. `Export.tools` goes into the
-        provider's request, `Export.aside` names the tools that cannot be given to it, with the reason.
+        provider's request, `Export.aside` names the tools that cannot be given to it, with the reason. Where results
+        are bounded `polyplex__read_payload` is added, which those that were cut tell the model to call.
         """
         from polyplex.catalog.export import export
 
-        return export(provider, self._known_tools() if tools is None else tools, form=form, strict=strict)
+        given = self._known_tools() if tools is None else list(tools)
+        return export(provider, [*given, *self._reader(given)], form=form, strict=strict)
 
     async def call_exported(self, exported: "Export", call: Any, *, progress: Progress | None = None) -> dict[str, Any]:
         """Carry out a model's call of an exported tool; the message that answers it, in the provider's form.
@@ -234,7 +237,7 @@ class Multiplexer:
         found: list[dict[str, Any]] = []
         for entry in match.entries if match.confident else ():
             raw = view.form(MEMBER_OF[kind], entry, Era.LEGACY, tasks=True)
-            cost = 0 if left is None else estimate(raw)
+            cost = 0 if left is None else listed_tokens(entry)
             if left is None or cost <= left:
                 left = None if left is None else left - cost
                 found.append(msgspec.json.decode(raw))
@@ -244,6 +247,13 @@ class Multiplexer:
         view = self._gateway.core.view(self._client)
         entries = view.entries("tools", self._client.profile)
         return [msgspec.json.decode(view.form("tools", entry, Era.LEGACY, tasks=True)) for entry in entries]
+
+    def _reader(self, tools: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """The tool that reads on where results are bounded, unless it is among these tools."""
+        tool = self._gateway.core.builtins.get(READ_PAYLOAD)
+        if tool is None or not tool.listed(self._client.profile, False):
+            return []
+        return [] if any(each.get("name") == READ_PAYLOAD for each in tools) else [msgspec.json.decode(tool.entry.raw)]
 
     # -- what servers send
     def _received(self, frame: bytes) -> None:

@@ -60,7 +60,7 @@ class ObjectBucket:
             raise ConfigError(
                 f"{parts.scheme}: expected {parts.scheme}://BUCKET/PREFIX and nothing else; credentials belong in "
                 "payloads.storeOptions or in the environment",
-                key="payloads.store",
+                key="polyplex.payloads.store",
             )
         store = _connected(parts.scheme, parts.netloc, options)
         return cls(store, parts.scheme, parts.netloc, parts.path.strip("/"))
@@ -316,7 +316,8 @@ def _connected(scheme: str, bucket: str, options: Mapping[str, str]) -> Any:
         from obstore import store as stores
     except ImportError:
         raise ConfigError(
-            f"a payload store at {scheme}:// needs an extra; run: pip install 'polyplex[cloud]'", key="payloads.store"
+            f"a payload store at {scheme}:// needs an extra; run: pip install 'polyplex[cloud]'",
+            key="polyplex.payloads.store",
         ) from None
     made: Any = {"s3": stores.S3Store, "gs": stores.GCSStore, "az": stores.AzureStore}[scheme]
     client = dict(_CLIENT_DEFAULTS) | {key: value for key, value in options.items() if key in _CLIENT_KEYS}
@@ -329,11 +330,13 @@ def _connected(scheme: str, bucket: str, options: Mapping[str, str]) -> Any:
     except exceptions.UnknownConfigurationKeyError:
         unknown = ", ".join(sorted(config))
         raise ConfigError(
-            f"one of these is no setting of a {scheme}:// store: {unknown}", key="payloads.storeOptions"
+            f"one of these is no setting of a {scheme}:// store: {unknown}", key="polyplex.payloads.storeOptions"
         ) from None
     except (exceptions.BaseError, ValueError, TypeError) as error:
         text = _reason(error, hidden=options.values())
-        raise ConfigError(f"a {scheme}:// store cannot be made of this: {text}", key="payloads.storeOptions") from None
+        raise ConfigError(
+            f"a {scheme}:// store cannot be made of this: {text}", key="polyplex.payloads.storeOptions"
+        ) from None
 
 
 def _reason(error: BaseException, hidden: Iterable[str] = ()) -> str:

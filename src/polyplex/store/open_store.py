@@ -28,7 +28,7 @@ def open_store(options: PayloadOptions, state_folder: Path, clock: Callable[[], 
     if scheme == "file" and colon:
         return PayloadStore(LocalFiles(_folder(rest)), options, clock)
     if scheme not in OBJECT_SCHEMES or not rest.startswith("//"):
-        raise ConfigError(f"{_without_user(address)!r} is no payload store; {_EXPECTED}", key="payloads.store")
+        raise ConfigError(f"{_without_user(address)!r} is no payload store; {_EXPECTED}", key="polyplex.payloads.store")
     from polyplex.store.object_store import ObjectBucket
 
     return PayloadStore(ObjectBucket.from_address(address, options.store_options), options, clock)
@@ -37,11 +37,12 @@ def open_store(options: PayloadOptions, state_folder: Path, clock: Callable[[], 
 def _folder(rest: str) -> Path:
     path = unquote(rest.removeprefix("//")) if rest.startswith("///") else rest
     if not path or (rest.startswith("//") and not rest.startswith("///")):
-        raise ConfigError(f"file:{rest} names no folder; write file:PATH", key="payloads.store")
+        raise ConfigError(f"file:{rest} names no folder; write file:PATH", key="polyplex.payloads.store")
     return Path(path).expanduser().absolute()
 
 
 def _without_user(address: str) -> str:
     """The address without what may be a secret."""
     parts = urlsplit(address)
-    return f"{parts.scheme}:{'//' if parts.netloc else ''}{parts.netloc.rpartition('@')[2]}{parts.path}"
+    host = f"//{parts.netloc.rpartition('@')[2]}" if parts.netloc else ""
+    return f"{parts.scheme}{':' if parts.scheme else ''}{host}{parts.path}"

@@ -135,3 +135,29 @@ def test_the_nearest_name() -> None:
     assert nearest("FILE-PATH", ["a", "file_path"]) == "file_path"
     assert nearest("xyz", ["abc"]) is None
     assert nearest("", []) is None
+
+
+def test_many_unknown_names_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+
+    def close(name: str, known: list[str], count: int) -> list[str]:
+        compared.append(max(map(len, [name, *known])))
+        return []
+
+    monkeypatch.setattr(module.difflib, "get_close_matches", close)
+    known: Json = {f"name_{number}": {} for number in range(100)} | {"n" * 10_000: {}}
+    value = {f"nema_{number}_{'x' * 500}": 1 for number in range(500)}
+    told = problems({"properties": known, "additionalProperties": False}, value)
+    assert len(told) == module.MAX_PROBLEMS
+    unknown_names(json.dumps({"properties": known}).encode(), json.dumps(value).encode())
+    assert len(compared) <= 2 * module.MAX_PROBLEMS
+    assert max(compared) <= module.LONGEST_LIKE
+
+
+def test_what_would_take_too_long_to_check_is_left_to_the_server() -> None:
+    schema: Json = {"properties": {"a": {"items": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}}}
+    assert problems(schema, {"a": ["x"] * 100_000}) == []
+    assert len(problems(schema, {"a": ["x"] * 3_000})) == 1  # the first alone
+    assert len(problems(schema, {"a": ["x"] * 500})) == module.MAX_PROBLEMS
+    strict = Checker().problems(json.dumps(schema).encode(), json.dumps({"a": ["x"] * 100_000}).encode(), strict=True)
+    assert strict == ["the arguments: too many to be checked"]

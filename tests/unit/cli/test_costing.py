@@ -8,8 +8,8 @@ def server(name: str, *tokens: int) -> ServerCost:
     return ServerCost(name, sum(tokens), tools, 0, 0, 0, 0, 0)
 
 
-def used(name: str, tool: str, tokens: int = 10) -> Results:
-    return Results(1, tokens, 40, 0, [ToolUsage(name, tool, Counts(1, 40, tokens), 0, 0)])
+def used(name: str, tool: str, tokens: int = 10, calls: int = 1000) -> Results:
+    return Results(calls, tokens, 40, 0, [ToolUsage(name, tool, Counts(calls, 40, tokens), 0, 0)])
 
 
 ALL = Listed("all", 4, 1000, 0)
@@ -26,9 +26,15 @@ def test_tools_that_were_never_called_are_named_once_calls_are_known() -> None:
     servers = [server("a", 400, 100), server("b", 300)]
     assert hints(servers, 800, ALL, SEARCH, "auto", None) == []
     assert hints(servers, 800, ALL, SEARCH, "auto", used("a", "t0")) == [
-        "a: 1 of 2 tools were never called; denying them saves 100 tokens",
-        "b: none of its tools was called; denying them saves 300 tokens",
+        "b: none of its tools was called in 1,000 calls; denying saves 300 tokens",
+        "a: 1 of 2 tools were not called in 1,000 calls; denying saves 100 tokens",
     ]
+
+
+def test_few_calls_say_nothing_and_many_servers_are_three() -> None:
+    servers = [server(name, 400) for name in "abcdef"]
+    assert hints(servers, 2400, ALL, SEARCH, "auto", used("a", "t0", calls=99)) == []
+    assert len(hints(servers, 2400, ALL, SEARCH, "auto", used("a", "t0"))) == 3
 
 
 def test_pinning_is_proposed_where_auto_searches() -> None:

@@ -24,7 +24,9 @@ def test_the_overview_says_where_the_configuration_is_looked_for_and_what_a_clie
     places = ["--config FILE", "./polyplex.json", "./.mcp.json", "./.vscode/mcp.json", "~/.config/polyplex/config.json"]
     positions = [text.index(place) for place in places]
     assert positions == sorted(positions)
-    entries = [json.loads(line) for line in text.splitlines() if line.startswith('  {"mcpServers": {"polyplex"')]
+    entries = [
+        json.loads(found) for found in re.findall(r'^  (\{"mcpServers": \{"polyplex".*?\}\}\})$', text, re.M | re.S)
+    ]
     assert entries[0]["mcpServers"]["polyplex"]["url"] == f"http://{DEFAULT_ADDRESS}/mcp"
     assert entries[1]["mcpServers"]["polyplex"]["command"] == "polyplex"
     parse(entries[1]["mcpServers"]["polyplex"]["args"])
@@ -59,6 +61,11 @@ def test_the_examples_of_a_page_are_command_lines_that_parse(command: Command) -
 def test_every_line_fits_a_terminal() -> None:
     texts = [overview(), *map(page, COMMANDS)]
     assert [line for text in texts for line in text.splitlines() if len(line) > TERMINAL_WIDTH] == []
+
+
+def test_nothing_is_broken_within_words_where_a_terminal_has_eighty_columns() -> None:
+    texts = [overview(80), *(page(command, 80) for command in COMMANDS)]
+    assert [line for text in texts for line in text.splitlines() if len(line) > 80] == []
 
 
 def test_on_a_narrow_terminal_tables_stay_in_their_columns() -> None:

@@ -32,6 +32,14 @@ def test_a_finding_says_what_why_and_what_to_paste() -> None:
     )
 
 
+def test_words_for_the_same_key_are_shown_once() -> None:
+    pasted: set[tuple[str, ...]] = set()
+    assert "Twice." in shown(FINDING, Terminal(io.StringIO()), pasted)
+    again = shown(FINDING, Terminal(io.StringIO()), pasted)
+    assert "         paste    see the words that are proposed for it above\n" in again
+    assert "Twice." not in again
+
+
 def test_what_servers_say_cannot_drive_the_terminal() -> None:
     finding = Finding(
         rule="r", severity="note", harm=1, server="s", key="s__\x1b[2Jt", message="is \x1b[31mred", advice="do\nit"

@@ -24,7 +24,7 @@ def test_what_is_no_text_has_a_line_that_says_so() -> None:
         {"type": "new", "x": 1},
     ]
     assert as_text({"content": content}, for_terminal=True).splitlines() == [
-        "[image, image/png, about 3 bytes; --json has them]",
+        "[image, image/png, about 3 bytes; --json has it]",
         "[resource file:///a: a]",
         "inside",
         "[resource file:///c, x/y; --json has its bytes]",

@@ -11,7 +11,7 @@ from polyplex.content.tokens import estimate
 from polyplex.downstream.session import Call
 from polyplex.gateway.builtins import Builtins, BuiltinTool, always, builtin_entry, when_searching
 from polyplex.gateway.client import Client
-from polyplex.gateway.exposure import Exposure
+from polyplex.gateway.exposure import Exposure, listed_tokens
 from polyplex.gateway.instructions import MAX_CHARACTERS, for_search
 from polyplex.gateway.profile import Profile, Profiles
 from polyplex.mux.entries import Entry
@@ -55,13 +55,22 @@ def test_pinned_tools_are_listed_by_pattern_or_by_their_own_option() -> None:
 
 def test_auto_lists_all_up_to_the_budget_and_does_not_care_for_order() -> None:
     entries = [entry("a__x", 20), entry("a__y", 300), entry("a__z", 5)]
-    cost = sum(estimate(each.raw) for each in entries)
+    cost = sum(map(listed_tokens, entries))
     for budget, searching in ((cost, False), (cost - 1, True)):
         exposure = Exposure(GatewayOptions(tool_budget_tokens=budget), builtins().entries)
         for order in (entries, entries[::-1]):
             assert exposure.searching(order, AUTO) is searching
             assert (len(exposure.shown(order, AUTO).entries) == 2) is searching
     assert not Exposure(GatewayOptions(tool_budget_tokens=1), builtins().entries).searching([], AUTO)
+
+
+def test_a_budget_counts_what_models_get_of_a_tool() -> None:
+    tool: dict[str, Any] = {"name": "a__x", "description": "Does x.", "inputSchema": {"type": "object"}}
+    more = {"outputSchema": {"type": "object", "description": "word " * 200}, "_meta": {"a": "b" * 200}, "title": "X"}
+    bare, rich = (Entry("a", "x", "a__x", json.dumps(each).encode()) for each in (tool, tool | more))
+    assert listed_tokens(bare) == listed_tokens(rich)
+    assert listed_tokens(bare) < estimate(bare.raw) + 5
+    assert listed_tokens(Entry("a", "x", "a__x", b"no JSON")) == estimate(b"no JSON")
 
 
 @pytest.mark.parametrize(

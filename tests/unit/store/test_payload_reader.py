@@ -32,6 +32,15 @@ async def reading(folder: Path, seconds: float = 60) -> AsyncGenerator[tuple[Pay
     await store.close()
 
 
+async def test_a_path_through_what_is_no_json_says_so(tmp_path: Path) -> None:
+    async with reading(tmp_path) as (store, reader):
+        table = await store.put("me", b"a,b\n1,2\n3,4\n", "text/csv")
+        with pytest.raises(PayloadQueryError, match="it is text/csv, no JSON; read it by page"):
+            await reader.json_path("me", table.uri, "$.a")
+        empty = await store.put("me", b"{}", "application/json")
+        assert (await reader.json_path("me", empty.uri, "$.a")).nodes == []
+
+
 READS: list[tuple[str, Read]] = [
     ("bytes", lambda reader, owner, uri: reader.bytes(owner, uri)),
     ("text", lambda reader, owner, uri: reader.text(owner, uri)),

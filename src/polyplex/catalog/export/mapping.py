@@ -95,7 +95,7 @@ class _Walk:
         if node.enum is not None and not any(same(value, allowed) for allowed in node.enum):
             return False
         if node.packed:
-            return unpacked(value) is not _NOT_JSON
+            return value is None or unpacked(value) is not _NOT_JSON  # null is what is left out
         if isinstance(value, dict):
             return self._fits_object(node, cast("dict[str, Any]", value), depth)
         if isinstance(value, list):

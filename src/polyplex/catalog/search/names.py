@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from polyplex.catalog.search.words import split, stem
+from polyplex.catalog.search.words import STOP_WORDS, split, stem
 
 EXACT: Final = 3
 LOCAL: Final = 2
@@ -15,6 +15,10 @@ MAX_NAME: Final = 80
 MAX_WORDS: Final = 8
 _RUN: Final = re.compile(r"[A-Za-z0-9_\-./:]+")
 _JOINED: Final = re.compile(r"[_\-./:]|[a-z0-9][A-Z]")
+# `mcp__files__read_file`, `functions.read_file`; a path or an address is no name with a prefix.
+_PREFIX: Final = re.compile(r"__|(?<=\w)[/:.](?=\w+[_-]\w+$)")
+# Words that say that a tool is meant, and not which.
+_MEANING_A_TOOL: Final = frozenset(("call", "function", "functions", "invoke", "tool", "tools", "use", "using"))
 _TIERS: Final = 4
 LEAST_NEAR: Final = 5
 LEAST_FAR: Final = 9
@@ -69,16 +73,28 @@ class Names:
         found: dict[int, int] = {}
         if len(query) <= MAX_NAME:
             self._raise(found, compact(query))
-        for identifier in _identifiers(query[:MAX_SEARCHED]):
-            self._raise(found, compact(identifier))
+        identifiers = _identifiers(query[:MAX_SEARCHED])
+        for identifier in identifiers:
+            self._raise_longest(found, identifier)
         if found or len(query) > MAX_NAME:
             return found
         words = split(query)
         self._raise(found, _stemmed(words))
-        if not found and len(words) <= MAX_WORDS and not all(known(stem(word)) for word in words):
+        if not found:
+            self._raise(found, _stemmed(_without_phrase(words)))
+        written = identifiers == [query]  # whoever writes a name as names are written means a name
+        if not found and len(words) <= MAX_WORDS and (written or not all(known(stem(word)) for word in words)):
             for spelling in self._slips(compact(query)):
                 self._raise(found, spelling)
         return dict.fromkeys(found, NEAR)
+
+    def _raise_longest(self, found: dict[int, int], identifier: str) -> None:
+        """What an identifier names, or what it names without the prefixes that a client has put before it."""
+        for start in (0, *(match.end() for match in _PREFIX.finditer(identifier))):
+            key = compact(identifier[start:])
+            if key in self._codes:
+                self._raise(found, key)
+                return
 
     def _raise(self, found: dict[int, int], key: str) -> None:
         for code in _several(self._codes.get(key, ())):
@@ -108,6 +124,15 @@ def _identifiers(text: str) -> list[str]:
     return [run for run in runs if len(run) <= MAX_NAME and _JOINED.search(run)][:MAX_IDENTIFIERS]
 
 
+def _without_phrase(words: Sequence[str]) -> list[str]:
+    """The words that may be a name, in a query such as `use the echo tool` or `new page in the browser`.
+
+    One word alone is a name only where the query says that it means a tool: `search for it` means nothing by `search`.
+    """
+    rest = [word for word in words if word not in STOP_WORDS and word not in _MEANING_A_TOOL]
+    return rest if len(rest) > 1 or not _MEANING_A_TOOL.isdisjoint(words) else []
+
+
 def _several(codes: int | tuple[int, ...]) -> tuple[int, ...]:
     return (codes,) if isinstance(codes, int) else codes
 
@@ -115,7 +140,9 @@ def _several(codes: int | tuple[int, ...]) -> tuple[int, ...]:
 def _keys(label: Label) -> dict[str, int]:
     """The keys of a document's names, with the tier of each."""
     qualified = f"{label.server} {label.name}"
-    keys = {_stemmed(split(text)): NEAR for text in (label.name, label.title, qualified)}
+    keys = {
+        _stemmed(split(text)): NEAR for text in (label.name, label.title, qualified, f"{label.name} {label.server}")
+    }
     keys |= {compact(text): LOCAL for text in (label.name, label.title)}
     keys |= {compact(text): EXACT for text in (label.key, qualified)}
     keys.pop("", None)

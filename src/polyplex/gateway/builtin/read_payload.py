@@ -10,6 +10,7 @@ from polyplex.gateway.core import Core
 from polyplex.gateway.profile import Profile
 from polyplex.transports.exchange import Reply
 
+READ_PAYLOAD: Final = "polyplex__read_payload"
 _DESCRIPTION: Final = (
     "Read a part of a stored result: by bytes, lines, records, JSONPath, or a search in it. "
     "The answer says how to read on."

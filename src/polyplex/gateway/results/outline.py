@@ -14,19 +14,19 @@ MAX_DEPTH: Final = 1000
 MAX_WORD_BYTES: Final = 4096
 _QUICK_ROUNDS: Final = 24
 _LONGEST_ESCAPE: Final = 6
-_CHARACTERS: Final = rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+'
+_CHARACTERS: Final = rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*'
 _BODY: Final = re.compile(_CHARACTERS)
 _STRING: Final = re.compile(b'"' + _CHARACTERS + b'"')
-_COMPLETE: Final = re.compile(b'(?:[^"]++|"' + _CHARACTERS + b'")*+')
+_COMPLETE: Final = re.compile(b'(?:[^"]++|"' + _CHARACTERS + b'")*')
 _WORD: Final = re.compile(rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null")
 _LAST_WORD: Final = re.compile(rb"[-+.0-9a-zA-Z]++\Z")
-_CLOSED: Final = re.compile(rb"\[(?:[sv](?:,[sv])*+)?\]|\{(?:s:[sv](?:,s:[sv])*+)?\}")
-_LEFT: Final = re.compile(rb"\[(?:[sv],){2,}+|\{(?:s:[sv],){2,}+")
+_CLOSED: Final = re.compile(rb"\[(?:[sv](?:,[sv])*)?\]|\{(?:s:[sv](?:,s:[sv])*)?\}")
+_LEFT: Final = re.compile(rb"\[(?:[sv],){2,}|\{(?:s:[sv],){2,}")
 _OPEN: Final = re.compile(
     rb"(?:\[(?:[sv],)?(?=[\[{])|\{(?:s:[sv],)?s:(?=[\[{]))*"
     rb"(?:\[(?:[sv]|[sv],[sv]?)?|\{(?:s:[sv],)?(?:s(?::[sv]?)?)?)?"
 )
-_BRACKET: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]]', re.DOTALL)
+_BRACKET: Final = re.compile(rb'"(?:[^"\\]++|\\.)*"|[{}\[\]]', re.DOTALL)
 _SPACE: Final = b" \t\r\n"
 
 

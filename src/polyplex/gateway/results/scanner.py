@@ -24,13 +24,13 @@ _LONGEST_HELD: Final = 12
 _SPACE: Final = b" \t\r\n"
 _AROUND: Final = frozenset({b"", b"content", b"resource"})
 _TOKEN: Final = re.compile(
-    rb'[ \t\r\n]*+(?:([{}\[\],:])|("(?:[^"\\]++|\\.)*+")|[-+.0-9a-zA-Z]++(?=[ \t\r\n,:\[\]{}"]))', re.DOTALL
+    rb'[ \t\r\n]*+(?:([{}\[\],:])|("(?:[^"\\]++|\\.)*")|[-+.0-9a-zA-Z]++(?=[ \t\r\n,:\[\]{}"]))', re.DOTALL
 )
 _WORD_START: Final = re.compile(rb"[-+.0-9a-zA-Z]")
 # Stops before what may not be cut: an unfinished escape, and half a surrogate pair whose other half may follow.
 _SAFE: Final = re.compile(
     rb'(?:[^"\\]++|\\[^u]|\\u[dD][89aAbB][0-9a-fA-F]{2}(?!\Z|\\\Z|\\u[0-9a-fA-F]{0,3}\Z)'
-    rb"|\\u(?![dD][89aAbB])[0-9a-fA-F]{4})*+",
+    rb"|\\u(?![dD][89aAbB])[0-9a-fA-F]{4})*",
     re.DOTALL,
 )
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")

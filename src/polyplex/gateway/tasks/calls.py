@@ -92,7 +92,7 @@ class TaskCalls:
         if reply.result is None:
             if client.binding.era is Era.LEGACY:
                 return pipeline.refused(call, reply.error or talk.NO_ANSWER, era, fields)
-            return await pipeline.failed(self._core, call, client, upstream, target, reply, fields)
+            return await pipeline.without_result(self._core, call, client, upstream, target, reply, fields)
         made = None if mode is Mode.PLAIN else _created(upstream, reply.result, era)
         if made is None:
             return await self._at_once(mode, call, client, upstream, target, reply.result, fields)
@@ -134,7 +134,7 @@ class TaskCalls:
             live.waiting.remove(call)
         self._registry.forget(live)
         if reply.result is None and client.binding.era is Era.MODERN:
-            return await pipeline.failed(self._core, call, client, live.upstream, target, reply, fields)
+            return await pipeline.without_result(self._core, call, client, live.upstream, target, reply, fields)
         if reply.result is None:
             return pipeline.refused(call, reply.error or talk.NO_ANSWER, era, fields)
         result = reply.result

@@ -10,23 +10,23 @@ from polyplex.store.reading.window import Window
 
 MAX_KEY_BYTES: Final = 64 * 1024
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
-_IN_STRING: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-_FLAT: Final = rb'[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+"'
-_LEVEL: Final = rb"[\[{](?:" + _FLAT + rb")*+[\]}]"
-_LEVELS: Final = rb"[\[{](?:" + _FLAT + rb"|" + _LEVEL + rb")*+[\]}]"
+_IN_STRING: Final = re.compile(rb'(?:[^"\\]++|\\.)*', re.DOTALL)
+_FLAT: Final = rb'[^"{}\[\]]++|"(?:[^"\\]++|\\.)*"'
+_LEVEL: Final = rb"[\[{](?:" + _FLAT + rb")*[\]}]"
+_LEVELS: Final = rb"[\[{](?:" + _FLAT + rb"|" + _LEVEL + rb")*[\]}]"
 # Up to a bracket, over all values that the block has whole and that nest three levels at most.
-_TO_BRACKET: Final = re.compile(rb"(?:" + _FLAT + rb"|[\[{](?:" + _FLAT + rb"|" + _LEVELS + rb")*+[\]}])*+", re.DOTALL)
+_TO_BRACKET: Final = re.compile(rb"(?:" + _FLAT + rb"|[\[{](?:" + _FLAT + rb"|" + _LEVELS + rb")*[\]}])*", re.DOTALL)
 _SCALAR: Final = re.compile(rb"[^ \t\r\n,\]}:]*+")
 # Many items of an array at once, each with the comma after it.
 _AT_ONCE: Final = 64
 _ITEM: Final = (
-    rb'[ \t\r\n]*+(?:[^ \t\r\n,:"\[\]{}]++|"(?:[^"\\]++|\\.)*+"|[\[{](?:'
+    rb'[ \t\r\n]*+(?:[^ \t\r\n,:"\[\]{}]++|"(?:[^"\\]++|\\.)*"|[\[{](?:'
     + _FLAT
     + rb"|"
     + _LEVELS
-    + rb")*+[\]}])[ \t\r\n]*+,"
+    + rb")*[\]}])[ \t\r\n]*+,"
 )
-_ITEMS: Final = re.compile(rb"(?>%b){%d}[ \t\r\n]*+" % (_ITEM, _AT_ONCE), re.DOTALL)
+_ITEMS: Final = re.compile(rb"(?:%b){%d}[ \t\r\n]*+" % (_ITEM, _AT_ONCE), re.DOTALL)
 QUOTE, COMMA, COLON, OPEN, CLOSE, BEGIN, END = b'",:{}[]'
 
 

@@ -134,10 +134,13 @@ class PayloadReader:
 
         def work(opened: OpenPayload, watch: Watch) -> JsonPart:
             window = _window(opened, watch)
-            in_lines = _kind(opened, None) == "jsonl"
-            return json_walk.read_json_path(
-                window, segments, skip=skip, limit=limit, max_bytes=max_bytes, lines=in_lines
+            kind = _kind(opened, None)
+            part = json_walk.read_json_path(
+                window, segments, skip=skip, limit=limit, max_bytes=max_bytes, lines=kind == "jsonl"
             )
+            if not part.nodes and kind not in ("json", "jsonl"):
+                raise PayloadQueryError(f"it is {opened.payload.media_type}, no JSON; read it by page, lines or grep")
+            return part
 
         return await self._read(owner, reference, work)
 

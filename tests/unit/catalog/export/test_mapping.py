@@ -142,3 +142,14 @@ def test_arguments_pass_untouched_where_nothing_was_changed() -> None:
     for _ in range(500):
         deep = {"x": [deep]}
     assert made.original("tool", {"p": deep})[1]["p"] is deep
+
+
+def test_free_values_of_one_form_may_be_left_out_in_strict_mode() -> None:
+    tree = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+    free = {"type": "object", "properties": {"b": {}, "c": {"type": "object"}}, "additionalProperties": False}
+    made, _ = exported(with_property({"anyOf": [tree, free]}), "openai", strict=True)
+    name = next(iter(made.declarations[0]["function"]["parameters"]["properties"]))
+    for value in ({}, {"b": 1}, {"c": {"d": None}}):
+        given = made.arguments_for("tool", {name: value})[1]
+        assert set(given[name]) == {"b", "c"}
+        assert made.original("tool", given)[1] == {name: value}

@@ -40,6 +40,12 @@ def known(term: str) -> bool:
         ("get_forcast", {2: NEAR}),
         ("get forceast", {2: NEAR}),
         ("getTickts", {3: NEAR}),
+        ("mcp__weather__get_forecast", {2: EXACT}),
+        ("functions.get_forecast", {2: LOCAL}),
+        ("get forecast weather", {2: NEAR}),
+        ("get a forecast from the weather server's tools", {}),
+        ("use the get forecast tool", {2: NEAR}),
+        ("open https://example.com/docs/main", {}),
         ("mail", {}),
         ("maim", {}),
         ("forecast", {}),
@@ -60,7 +66,7 @@ def test_a_known_word_is_no_slip_of_the_pen(names: Names) -> None:
 
 def test_a_removed_name_is_forgotten_and_its_namesake_is_not(names: Names) -> None:
     names.remove(0, LABELS[0])
-    assert names.meant("files__read_file", known) == {}
+    assert names.meant("filesreadfile", known) == {}
     assert names.meant("read_file", known) == {1: LOCAL}
     for slot, label in list(enumerate(LABELS))[1:]:
         names.remove(slot, label)

@@ -44,9 +44,16 @@ _ONE_OF: Final = re.compile(
     r"(?i)(?:one of|must be|either|(?:(?:allowed|valid) )?(?:values?|options?|choices?)(?: are)?)\s*:?\s*"
     r"[(\[]?((?:[A-Za-z0-9_.-]{1,30}(?:\s*[,|/]\s*(?:or\s+|and\s+)?|\s+or\s+)){1,20}[A-Za-z0-9_.-]{1,30})"
 )
-_PLAIN_WORDS: Final = word_set("a an the and or string null")
-_BARS: Final = re.compile(r"[(\[]?\b([A-Za-z0-9_-]{1,30}(?:\s?\|\s?[A-Za-z0-9_-]{1,30})+)\b[)\]]?")
-_EXAMPLES: Final = re.compile(r"(?i)\b(?:e\.g\.?|for example|such as|example|examples|like|similar to|i\.e\.?|etc)\b")
+_PLAIN_WORDS: Final = word_set("a an the and or string null this that it both but not")
+_BARS: Final = re.compile(r"[(\[]?(?<![{<.|])\b([A-Za-z0-9_-]{1,30}(?:\s?\|\s?[A-Za-z0-9_-]{1,30})+)\b[)\]]?")
+_EXAMPLES: Final = re.compile(
+    r"(?i)\b(?:e\.g\.?|for example|such as|example|examples|like|similar to|i\.e\.?|etc|(?:common|typical|usual)\w*|contains?)\b"
+)
+_EXAMPLES_FOLLOW: Final = re.compile(r"(?i)\bexamples?\b[^.\n]{0,30}:")
+_OPEN_END: Final = re.compile(
+    r"(?i)\s*,?\s*(?:etc|and so on|and more|\.\.\.|or (?:a|an|any|other|another|custom|string|some)\b)"
+)
+_CLOSED: Final = re.compile(r"(?i)\b(?:one of|values?|options?|choices?|must be|either|allowed|valid|supported)\b")
 _DEPENDS: Final = re.compile(
     r"(?i)\b(?:required (?:if|when|for|unless)"
     r"|only (?:used|valid|applies|applicable|relevant|needed) (?:if|when|with|for)"
@@ -142,7 +149,8 @@ def enum_in_prose(tool: Tool, server: Server) -> Iterator[Finding]:
         if kind != {"string"} or choices_of(each.schema) or "pattern" in each.schema:
             continue
         values = values_in(each.description or told.get(each.name, ""))
-        if values:
+        # `Either text or regex, not both` names parameters, and no values.
+        if values and not {other.name for other in tool.outer} & set(values):
             hits.append((each, values))
     if not hits:
         return
@@ -170,9 +178,7 @@ def values_in(text: str) -> list[str]:
     """The closed list of values that a text names; empty for examples and open lists."""
     for pattern in (_QUOTED_LIST, _ONE_OF, _BARS):
         match = pattern.search(text)
-        if match is None or _EXAMPLES.search(text[max(0, match.start() - 40) : match.start()]):
-            continue
-        if re.match(r"(?i)\s*,?\s*(?:etc|and so on|and more|\.\.\.)", text[match.end() :]):
+        if match is None or _only_examples(text, match):
             continue
         if pattern is _QUOTED_LIST:
             values = re.findall(_QUOTED, match[0])
@@ -183,6 +189,15 @@ def values_in(text: str) -> list[str]:
         if len(values) > 1 and not words:
             return values
     return []
+
+
+def _only_examples(text: str, match: re.Match[str]) -> bool:
+    """Whether others than the values found are possible as well, or they are flags of which several may be given."""
+    before = text[: match.start()]
+    if _EXAMPLES.search(before[-40:]) or _EXAMPLES_FOLLOW.search(before) or _OPEN_END.match(text, match.end()):
+        return True
+    several = not re.search(r"(?i)[,|/]|\bor\b", match[0])
+    return several and not _CLOSED.search(before[-60:])
 
 
 def format_missing(tool: Tool, server: Server) -> Iterator[Finding]:
@@ -242,7 +257,7 @@ def dependent(tool: Tool, server: Server) -> Iterator[Finding]:
     schema = tool.schema
     if any(key in schema for key in ("dependentRequired", "dependentSchemas", "dependencies", "if", "oneOf", "anyOf")):
         return
-    hits = [each for each in tool.outer if len(tool.outer) > 1 and _DEPENDS.search(each.description)]
+    hits = [each for each in tool.outer if len(tool.outer) > 1 and _depends(each, tool)]
     if hits:
         quote = _DEPENDS.search(hits[0].description)
         yield found(
@@ -255,6 +270,17 @@ def dependent(tool: Tool, server: Server) -> Iterator[Finding]:
         )
 
 
+def _depends(parameter: Parameter, tool: Tool) -> bool:
+    """Whether its words say that it depends on others; `required for self-hosted servers` speaks of no other."""
+    match = _DEPENDS.search(parameter.description)
+    if match is None or not match[0].lower().endswith(" for"):
+        return match is not None
+    follows = split(parameter.description[match.end() : match.end() + 80])
+    others = {word for other in tool.outer if other.name != parameter.name for word in split(other.name)}
+    values = {str(value).lower() for other in tool.outer for value in choices_of(other.schema)}
+    return not (others | values).isdisjoint(follows)
+
+
 def required_in_prose(tool: Tool, server: Server) -> Iterator[Finding]:
     """`(required)` or `optional` in words against what the schema says."""
     wrong = [
@@ -263,12 +289,12 @@ def required_in_prose(tool: Tool, server: Server) -> Iterator[Finding]:
         if (
             re.search(
                 r"(?i)\(required\)|^required\b(?! (?:if|when|for|unless))|\bthis (?:field|parameter) is required\b",
-                each.description,
+                _first_line(each),
             )
             and not each.required
             and "default" not in each.schema
         )
-        or (re.search(r"(?i)^\(?optional\b|\(optional\)", each.description) and each.required)
+        or (re.search(r"(?i)^\(?optional\b|\(optional\)", _first_line(each)) and each.required)
     ]
     if wrong:
         names = ", ".join(each.name for each in wrong[:NAMED])
@@ -288,6 +314,11 @@ def required_in_prose(tool: Tool, server: Server) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _first_line(parameter: Parameter) -> str:
+    """What is said of a parameter itself: lines below often list the members of an object."""
+    return parameter.description.strip().partition("\n")[0]
 
 
 def _some(parameters: list[Parameter]) -> str:

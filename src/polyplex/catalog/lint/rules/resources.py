@@ -66,7 +66,7 @@ def looked_up(server: Server) -> Iterator[Finding]:
         message=f"{'; '.join(parts)}: {'a look-up' if len(plain) + len(by_id) == 1 else 'look-ups'} that could be "
         f"{'a resource' if len(plain) + len(by_id) == 1 else 'resources'}",
         advice="a resource takes no tool's place, and an application can attach, cache and subscribe to it; for "
-        'clients that know only tools, "asTools": ["resources"] offers all resources by two',
+        'clients that know only tools, "asTools": ["resources"] offers all resources as two tools',
         others=tuple(tool.key for tool in (*plain, *by_id)),
         paste=tuple(paste),
     )
