@@ -16,9 +16,9 @@ _NONE: Final = b"null"
 def override(fields: Fields, options: ToolOptions) -> bool:
     """Put the configured title, description and parameter texts into a tool, and tell where it takes payloads.
 
-    The name is up to the caller. `fields` is changed: what was there before goes to `_meta`, by the same names as in the
-    configuration. False where nothing is configured. Parameters that the tool lacks are left out; `unknown_parameters`
-    names them.
+    The name is up to the caller. `fields` is changed: what was there before goes to `_meta`, by the same names as in
+    the configuration. False where nothing is configured. Parameters that the tool lacks are left out;
+    `unknown_parameters` names them.
     """
     original: dict[str, object] = {} if options.name is None else {"name": fields["name"]}
     for name, text in (("title", options.title), ("description", options.description)):
