@@ -1,5 +1,6 @@
 """Results of odd shapes, and stores that fail while a result comes in: nothing is lost, and nothing crashes."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -125,3 +126,28 @@ async def test_a_disk_that_is_too_full_for_a_result_is_known_before(
     given = {"content": [{"type": "text", "text": text}]}
     result, _ = await called(tmp_path, given, http=True)
     assert result == given
+
+
+@pytest.mark.parametrize("asked", [{}, {"_meta": {"polyplex/results": "raw"}}])
+@pytest.mark.parametrize("size", [5_000, 500_000])
+async def test_text_that_is_no_utf8_is_read_as_its_bytes(tmp_path: Path, asked: Json, size: int) -> None:
+    written = b"name;city\n" * 1000 + "caf\xe9;M\xfcnchen\n".encode("latin-1") * size
+    blob = {"uri": "file:///x.csv", "mimeType": "text/csv", "blob": base64.b64encode(written).decode()}
+    async with stage(tmp_path, {"a": {}}, **ON) as on:
+        client = await client_of(on, Era.LEGACY)
+        uri = link_of(await client.call("a__result", content=[{"type": "resource", "resource": blob}]))["uri"]
+        got, at = b"", 0
+        while at < len(written):
+            first, *_ = (await client.request("resources/read", {"uri": f"{uri}?offset={at}"} | asked))["contents"]
+            part = base64.b64decode(first["blob"]) if "blob" in first else first["text"].encode()
+            got, at = got + part, at + len(part)
+        assert got == written
+
+
+async def test_text_with_replacement_characters_of_its_own_is_text(tmp_path: Path) -> None:
+    text = "so \ufffd it is. " * 10_000
+    async with stage(tmp_path, {"a": {}}, **ON) as on:
+        client = await client_of(on, Era.LEGACY)
+        uri = link_of(await client.call("a__result", content=[{"type": "text", "text": text}]))["uri"]
+        first, *_ = (await client.request("resources/read", {"uri": uri}))["contents"]
+        assert text.startswith(first["text"]) and len(first["text"]) > 1000

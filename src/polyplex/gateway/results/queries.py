@@ -177,8 +177,8 @@ class Answers:
         total = "" if part.total is None else f" of {part.total:,}"
         where = "" if part.key is None else f" of {part.key!r}"
         notice = f"records {part.first + 1:,} to {part.first + part.count:,}{total}{where}"
-        if part.cut and part.count <= 1 and part.end < part.size and part.next_record == part.first:
-            return Answer(part.text, f"{notice}, cut", {"offset": part.end})
+        if part.next_offset is not None:
+            return Answer(part.text, f"{notice}, cut", {"offset": part.next_offset})
         if part.next_record is None:
             return Answer(part.text, notice, None)
         return Answer(part.text, notice, _onward(query, page=query.first, cursor=str(part.next_record)))
@@ -194,7 +194,9 @@ class Answers:
         if part.nodes[-1].cut:
             last = part.nodes[-1]
             notice = f"{_values(part)}; the value at {last.path} is cut, it is bytes {last.offset:,} to {last.end:,}"
-            return Answer(_nodes(part), notice, onward or {"offset": last.offset + len(last.raw)})
+            if part.next_skip is not None:
+                notice = f"{notice}, the next value has the cursor {part.next_skip}"
+            return Answer(_nodes(part), notice, {"offset": last.offset + len(last.raw)})
         return Answer(_nodes(part), _values(part), onward)
 
     async def _grep(self, query: Query, most: int) -> Answer:

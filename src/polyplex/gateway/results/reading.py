@@ -32,6 +32,7 @@ TOOL_TOKENS: Final = 4000
 MAX_MEDIA_BYTES: Final = 5 * 1024 * 1024
 MAX_BINARY_BYTES: Final = 16 * 1024 * 1024
 BINARY_PART_BYTES: Final = 3000
+_REPLACED: Final = "\ufffd"
 _BUILTIN: Final = Target("polyplex", "read_payload", None)
 
 
@@ -116,13 +117,18 @@ class Reading:
         whole = query.plain and payload.size <= (MAX_PART_BYTES if limits is None else limits.inline)
         if whole:
             data = await self._keeper.read(owner, payload, MAX_PART_BYTES)
-            text = data.decode("utf-8", "replace")
+            try:
+                text = data.decode()
+            except UnicodeDecodeError:
+                return [await self._blob(uri, owner, payload, query)]
             if limits is None or estimate(text) <= limits.tokens:
                 return [{"uri": uri, "mimeType": payload.media_type, "text": text, "_meta": self._meta(payload)}]
         ranged = query.limit is not None or limits is None  # then it is the reader who bounds it
         tokens = MAX_PART_BYTES if ranged or limits is None else limits.tokens
         most = MAX_PART_BYTES if ranged or limits is None else min(limits.inline, DEFAULT_PART_BYTES)
         answer = await Answers(self._reader, owner, payload.id, tokens, most).answer(query)
+        if query.way == "text" and await self._has_replaced(answer.text, owner, payload, query.offset):
+            return [await self._blob(uri, owner, payload, query)]
         meta = self._meta(payload, part=answer.notice)
         part: dict[str, Any] = {"uri": uri, "mimeType": payload.media_type, "text": answer.text, "_meta": meta}
         if answer.onward is None:
@@ -130,6 +136,15 @@ class Reading:
         onward = f"{base}?{urlencode(answer.onward)}"
         notice = f"[{answer.notice}; read on at {onward}]"
         return [part, {"uri": onward, "mimeType": "text/plain", "text": notice}]
+
+    async def _has_replaced(self, text: str, owner: str, payload: Payload, offset: int) -> bool:
+        """Whether a text is not what its bytes are: they may say that they are text, and be no UTF-8."""
+        replaced = text.count(_REPLACED)
+        if not replaced:
+            return False
+        limit = min(len(text.encode()) + len(_REPLACED.encode()), MAX_PART_BYTES)
+        part = await self._reader.bytes(owner, payload.id, offset=offset, limit=limit)
+        return part.data.count(_REPLACED.encode()) < replaced
 
     async def _blob(self, uri: str, owner: str, payload: Payload, query: Query) -> dict[str, Any]:
         if query.way != "text":

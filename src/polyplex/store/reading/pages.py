@@ -80,10 +80,11 @@ def read_page(window: Window, index: RecordIndex, *, first: int, page_size: int,
     spans = _spans(window, index, first, min(page_size, count - first)) if count else []
     fitting = _fitting(spans, max_bytes - len(head))
     start, end = (fitting[0].start, fitting[-1].end) if fitting else (0, 0)
-    cut = len(fitting) < len(spans)
+    cut, onward = len(fitting) < len(spans), None
     if end - start > max_bytes:  # a single record that does not fit: as much of it as does
         beginning = _beginning(window.read(start, start + max_bytes))
-        text, end, cut = whole_text(beginning), start + len(beginning), True
+        text, end, cut = whole_text(head + beginning), start + len(beginning), True
+        onward = end
     else:
         text = _text(window, index.kind, fitting, head)
     following = first + len(fitting)
@@ -101,6 +102,7 @@ def read_page(window: Window, index: RecordIndex, *, first: int, page_size: int,
         end=end,
         size=window.size,
         cut=cut,
+        next_offset=onward,
         key=index.splitter.key,
     )
 

@@ -89,8 +89,8 @@ class PagePart(Struct, frozen=True, kw_only=True):
     """Records `first` (0 is the first) and following ones.
 
     `text` is complete in itself: a JSON array, or rows below their header, or lines. `total` and `pages` are None where
-    the records behind were not counted. Where `cut`, fewer fit than were asked for; where `end` is less than the end
-    of the only record, its beginning is there, and the rest of it is read by offset.
+    the records behind were not counted. Where `cut`, fewer fit than were asked for; where there is a `next_offset`,
+    only the beginning of the one record is there, and it goes on at that offset.
     """
 
     text: str
@@ -106,4 +106,5 @@ class PagePart(Struct, frozen=True, kw_only=True):
     end: int
     size: int
     cut: bool = False
+    next_offset: int | None = None
     key: str | None = None
