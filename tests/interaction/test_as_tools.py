@@ -139,3 +139,36 @@ async def test_a_large_resource_is_bounded_as_any_result_and_can_be_read_on(tmp_
         part = await client.call("polyplex__read_payload", uri=uri, lines="7000-7001")
         assert "line 6999" in json.dumps(part)
         assert "line 0" in json.dumps(await client.call(READ, uri=uri))
+
+
+@pytest.mark.parametrize(("revision", "kind"), [("2024-11-05", "resource"), ("2025-03-26", "audio")])
+async def test_sound_is_given_as_the_clients_revision_has_it(tmp_path: Path, revision: str, kind: str) -> None:
+    contents = [{"uri": "file:///a", "blob": "AA==", "mimeType": "audio/wav"}]
+    server: Json = {"era": "legacy", "broken": {"resources/read": {"contents": contents}}}
+    async with stage(tmp_path, {"a": server}, asTools=["resources"]) as on:
+        await on.up("a")
+        client = await on.legacy({}, revision)
+        result = await client.call("polyplex__read_resource", uri="a+file:///a")
+        assert [block["type"] for block in result["content"]] == [kind]
+
+
+async def test_broken_contents_become_text_and_the_rest_stays(tmp_path: Path) -> None:
+    link = {"type": "resource_link", "uri": "a+file:///x", "name": "x"}
+    several = [link, {"type": "text", "text": "listed"}]
+    messages = [{"role": "user", "content": "plain"}, {"role": "user", "content": several}, {"content": {}}]
+    server: Json = {
+        "era": "legacy",
+        "prompts": [{"name": "p"}],
+        "broken": {
+            "resources/read": {"contents": [None, {"uri": "file:///a"}, {"uri": "file:///a", "text": "t"}]},
+            "prompts/get": {"messages": messages},
+        },
+    }
+    async with stage(tmp_path, {"a": server}, asTools=["resources", "prompts"]) as on:
+        await on.up("a")
+        client = await on.legacy()
+        read = await client.call("polyplex__read_resource", uri="a+file:///a")
+        assert [block["text"] for block in read["content"]] == ["null", '{"uri":"a+file:///a"}', "t"]
+        said = await client.call("polyplex__get_prompt", name="a__p")
+        assert said["content"][1] == link
+        assert [block.get("text") for block in said["content"]] == ["plain", None, "user: listed", "{}"]

@@ -1,5 +1,6 @@
 """What people see: lines on stderr with colour where it is wanted, one live line below them, results on stdout."""
 
+import contextlib
 import os
 import shutil
 import sys
@@ -28,8 +29,12 @@ class Terminal:
 
     @property
     def width(self) -> int:
-        """Columns of the terminal."""
-        return shutil.get_terminal_size((100, 24)).columns
+        """Columns of the terminal: that of this stream, as stdout may be a pipe while stderr is read by a person."""
+        columns = 0
+        if not os.environ.get("COLUMNS"):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                columns = os.get_terminal_size(self._stream.fileno()).columns
+        return columns or shutil.get_terminal_size((100, 24)).columns
 
     def paint(self, text: str, colour: Colour) -> str:
         """The text in a colour, where colours are wanted."""

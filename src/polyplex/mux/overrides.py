@@ -5,16 +5,20 @@ from typing import Final
 from msgspec import Raw
 
 from polyplex.config.model import ToolOptions
-from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
+from polyplex.protocol.jsonrpc import Fields, decode_fields, decode_text, encode_json
 
 META_ORIGINAL: Final = "polyplex/original"
+TAKES_PAYLOADS: Final = "The polyplex://payload/... URI of a stored result stands for its content."
+ANY: Final = "*"
+_NONE: Final = b"null"
 
 
 def override(fields: Fields, options: ToolOptions) -> bool:
-    """Put the configured title, description and parameter texts into a tool; the name is up to the caller.
+    """Put the configured title, description and parameter texts into a tool, and tell where it takes payloads.
 
-    `fields` is changed: what was there before goes to `_meta`, by the same names as in the configuration. False where
-    nothing is configured. Parameters that the tool lacks are left out; `unknown_parameters` names them.
+    The name is up to the caller. `fields` is changed: what was there before goes to `_meta`, by the same names as in
+    the configuration. False where nothing is configured. Parameters that the tool lacks are left out;
+    `unknown_parameters` names them.
     """
     original: dict[str, object] = {} if options.name is None else {"name": fields["name"]}
     for name, text in (("title", options.title), ("description", options.description)):
@@ -29,6 +33,10 @@ def override(fields: Fields, options: ToolOptions) -> bool:
         if changed is not None:
             fields["inputSchema"] = Raw(changed[0])
             before[path] = None if changed[1] is None else Raw(changed[1])
+    for path in _resolved(options):
+        was = _tell_of_payloads(fields, path.split("."))
+        if was is not None:
+            before.setdefault(path, None if was == _NONE else Raw(was))
     if before:
         original["parameters"] = before
     if original:
@@ -40,8 +48,31 @@ def override(fields: Fields, options: ToolOptions) -> bool:
 
 def unknown_parameters(raw: bytes, options: ToolOptions) -> list[str]:
     """The configured parameters that a tool, as its server listed it, does not have."""
-    schema = bytes(decode_fields(raw).get("inputSchema", b"")) if options.parameters else b""
-    return [path for path in options.parameters if described(schema, path.split("."), "") is None]
+    named = dict.fromkeys((*options.parameters, *_resolved(options)))
+    schema = bytes(decode_fields(raw).get("inputSchema", b"")) if named else b""
+    return [path for path in named if described(schema, path.split("."), "") is None]
+
+
+def _resolved(options: ToolOptions) -> list[str]:
+    """The parameters by name in which payload URIs are resolved."""
+    return [path for path in options.resolve if ANY not in path.split(".")]
+
+
+def _tell_of_payloads(fields: Fields, path: list[str]) -> bytes | None:
+    """Say in the description of a parameter that it takes payloads, as models cannot know; the raw one before.
+
+    `null` where it had none, None where there is no such parameter.
+    """
+    schema = bytes(fields["inputSchema"])
+    found = described(schema, path, "")
+    if found is None:
+        return None
+    was = found[1] or _NONE
+    text = decode_text(Raw(was)) if was[:1] == b'"' else ""
+    changed = described(schema, path, f"{text} {TAKES_PAYLOADS}".strip())
+    if changed is not None:
+        fields["inputSchema"] = Raw(changed[0])
+    return was
 
 
 def described(schema: bytes, path: list[str], text: str) -> tuple[bytes, bytes | None] | None:

@@ -1,6 +1,10 @@
 """Colours where they are wanted, a live line that nothing runs into, and no control characters from servers."""
 
+import fcntl
 import io
+import os
+import struct
+import termios
 from pathlib import Path
 
 import pytest
@@ -96,3 +100,15 @@ def test_lines_and_tabs_of_results_stay() -> None:
 def test_shorten() -> None:
     assert shorten("abcdefgh", 8) == "abcdefgh"
     assert shorten("abcdefghi", 8) == "abcde..."
+
+
+def test_the_width_is_that_of_the_stream_whatever_stdout_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS")
+    ours, theirs = os.openpty()
+    try:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 67, 0, 0))
+        with os.fdopen(theirs, "w", closefd=False) as stream:
+            assert Terminal(stream).width == 67
+    finally:
+        os.close(ours)
+        os.close(theirs)

@@ -115,3 +115,19 @@ def undone(value: Any, was: bytes | None) -> Any:
         return value
     members = {key: undone(each, was) for key, each in value.items() if each != "new text" or was is not None}
     return {key: json.loads(was or b"null") if each == "new text" else each for key, each in members.items()}
+
+
+def test_a_parameter_that_takes_payloads_says_so() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"description": "Bytes."}, "c": {}}}
+    options = ToolOptions(
+        resolve={"a": "content", "b": "url", "c.d": "content", "*": "content"}, parameters={"b": "Text."}
+    )
+    seen = read({"name": "t", "inputSchema": schema}, options)
+    properties = seen["inputSchema"]["properties"]
+    told = "The polyplex://payload/... URI of a stored result stands for its content."
+    assert properties["a"] == {"type": "string", "description": told}
+    assert properties["b"]["description"] == f"Text. {told}"
+    assert properties["c"] == {}
+    assert seen["_meta"]["polyplex/original"] == {"parameters": {"a": None, "b": "Bytes."}}
+    raw = json.dumps({"name": "t", "inputSchema": schema}).encode()
+    assert unknown_parameters(raw, options) == ["c.d"]

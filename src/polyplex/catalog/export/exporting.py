@@ -193,7 +193,7 @@ def _export_one(
 
 
 def _prepare(schema: Any, dialect: Dialect) -> tuple[Node, dict[str, Node]]:
-    root, definitions = read_schema(schema, keep_references=dialect.references)
+    root, definitions = read_schema(schema, keep_references=dialect.references, closed=dialect.typed)
     return shape(root, definitions, dialect)
 
 

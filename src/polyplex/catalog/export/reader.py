@@ -39,19 +39,23 @@ _NOTED: Final = {
 }  # fmt: skip
 
 
-def read_schema(schema: Any, *, keep_references: bool) -> tuple[Node, dict[str, Node]]:
-    """The root and the definitions that its nodes refer to. Raises `BadSchema`."""
+def read_schema(schema: Any, *, keep_references: bool, closed: bool = False) -> tuple[Node, dict[str, Node]]:
+    """The root and the definitions that its nodes refer to. Raises `BadSchema`.
+
+    Where a provider knows `closed` objects only, those have the properties as well that are named under a condition.
+    """
     if not isinstance(schema, dict):
         raise BadSchema("the input schema is not an object")
-    reader = _Reader(Document(cast("dict[str, Any]", schema)), keep_references)
+    reader = _Reader(Document(cast("dict[str, Any]", schema)), keep_references, closed)
     root = reader.read(schema, "", 0, "#")
     return root, reader.finish()
 
 
 class _Reader:
-    def __init__(self, document: Document, keep: bool) -> None:
+    def __init__(self, document: Document, keep: bool, closed: bool) -> None:
         self._document = document
         self._keep = keep
+        self._closed = closed
         self._read_so_far = 0
         self._open: list[int] = []  # the definitions that are being written out
         self._named: dict[int, tuple[str, Any, str]] = {}
@@ -110,10 +114,26 @@ class _Reader:
                 if fields.get("nullable") is True:
                     branches.append(Node(types=("null",)))
                 node = both(node, _one_of(branches))
+        if self._closed and not node.impossible and not (node.additional and node.additional.impossible):
+            self._add_conditional(fields, node, base, depth, path)
         if node.enum is not None and len(node.enum) > _MAX_ENUM:
             node.notes.append(f"one of {len(node.enum)} values such as {brief(node.enum[:10], 200)}")
             node.enum = None
         return node
+
+    def _add_conditional(self, fields: dict[str, Any], node: Node, base: str, depth: int, path: str) -> None:
+        """Properties that are named for some cases only: what has no name could not be given in any."""
+        cases = [(f"{path}/{keyword}", fields[keyword]) for keyword in ("then", "else") if keyword in fields]
+        for keyword in ("dependentSchemas", "dependencies"):
+            if isinstance(fields.get(keyword), dict):
+                cases += [(f"{path}/{keyword}/{name}", part) for name, part in fields[keyword].items()]
+        named: dict[str, list[Node]] = {}
+        for place, part in cases:
+            if isinstance(part, dict):
+                for name, below in self._whole(part, base, depth, place).properties.items():
+                    named.setdefault(name, []).append(below)
+        for name, variants in named.items():
+            node.properties.setdefault(name, either(variants))
 
     def _whole(self, schema: Any, base: str, depth: int, path: str) -> Node:
         """A node without references at its top, such as `both` needs."""

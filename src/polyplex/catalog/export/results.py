@@ -9,6 +9,7 @@ from polyplex.catalog.export.dialects import Dialect
 
 _IMAGES: Final = frozenset(("image/jpeg", "image/png", "image/gif", "image/webp"))
 _PDF: Final = "application/pdf"
+_SPELLINGS: Final = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
 
 
 def result_message(dialect: Dialect, call: ModelCall, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,8 +42,8 @@ def _blocks(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         cast("dict[str, Any]", block) for block in cast("list[Any]", content) if isinstance(block, dict)
     ] if isinstance(content, list) else []  # fmt: skip
     structured = result.get("structuredContent")
-    if not blocks and structured is not None:
-        blocks = [{"type": "text", "text": json.dumps(structured, ensure_ascii=False)}]
+    if structured is not None and not any(block.get("type") == "text" for block in blocks):
+        blocks.insert(0, {"type": "text", "text": json.dumps(structured, ensure_ascii=False)})
     return blocks
 
 
@@ -53,8 +54,8 @@ def _media(block: dict[str, Any]) -> tuple[str, str]:
         return "", ""
     fields = cast("dict[str, Any]", held)
     data = fields.get("data", fields.get("blob"))
-    kind = fields.get("mimeType")
-    return (kind if isinstance(kind, str) else "", data) if isinstance(data, str) else ("", "")
+    kind = _string(fields.get("mimeType")).partition(";")[0].strip().lower()
+    return (_SPELLINGS.get(kind, kind), data) if isinstance(data, str) else ("", "")
 
 
 def _words(block: dict[str, Any]) -> str:

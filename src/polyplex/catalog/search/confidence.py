@@ -9,8 +9,9 @@ from typing import Final
 
 CLOSENESS: Final = 0.9
 MISSING: Final = 0.4
+MISSING_WITH_MODEL: Final = 0.2  # a model of sentences knows other words for the same thing
 ENOUGH: Final = 0.62
-ENOUGH_WITH_MODEL: Final = 0.66  # a model of sentences puts all texts nearer to each other
+ENOUGH_WITH_MODEL: Final = 0.62
 ENOUGH_WORDS: Final = 0.22  # where there are no vectors
 
 
@@ -23,4 +24,4 @@ def is_confident(coverage: float, missing: float, static: float | None = None, m
         return coverage >= ENOUGH_WORDS
     if model is None:
         return coverage + CLOSENESS * static - MISSING * missing >= ENOUGH
-    return coverage + CLOSENESS * (static + model) / 2 - MISSING * missing >= ENOUGH_WITH_MODEL
+    return coverage + CLOSENESS * (static + model) / 2 - MISSING_WITH_MODEL * missing >= ENOUGH_WITH_MODEL

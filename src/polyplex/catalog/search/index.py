@@ -118,7 +118,7 @@ class SearchIndex:
         if self._static is not None:
             vectors.append(self._static.embed([query.text, *query.clauses]))
         if self._model is not None:
-            vectors.append(self._model.embed([text]))
+            vectors.append(self._model.embed([query.sentence, *query.clauses]))
         return Question(text, query, vectors)
 
     def _read(self, batch: Sequence[tuple[Document, bytes]]) -> list[Reading]:

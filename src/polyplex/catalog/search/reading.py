@@ -27,11 +27,15 @@ _LABEL: Final = re.compile(r"^\s*[^\W\d_][\w ]{1,19}:\s*", re.MULTILINE)
 
 
 class Query(Struct, frozen=True):
-    """A query as the index asks it: terms with weights, the whole as a text, and its clauses where it has several."""
+    """A query as the index asks it: terms with weights, the whole as a text, and its clauses where it has several.
+
+    `sentence` is the whole for a model, which reads names and punctuation as they are.
+    """
 
     terms: Mapping[str, float]
     text: str
     clauses: tuple[str, ...]
+    sentence: str = ""
 
     @property
     def breadth(self) -> float:
@@ -72,10 +76,10 @@ def read_query(text: str) -> Query:
     lines = [line for line in text.splitlines() if line.strip()]
     labelled = len(lines) > 1 and all(_LABEL.match(line) for line in lines)
     if labelled:
-        text = _LABEL.sub("", text).replace("\n", " ")
+        text = ". ".join(_LABEL.sub("", line).strip() for line in lines)
     counts = Counter(terms(text))
     weights = {term: 2 * count / (1 + count) for term, count in counts.most_common(MAX_TERMS)}
-    return Query(weights, _spaced(text), () if labelled else _clauses(text))
+    return Query(weights, _spaced(text), () if labelled else _clauses(text), text)
 
 
 def _clauses(text: str) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw
 
 from polyplex.catalog.search.types import Kind
@@ -13,11 +12,13 @@ from polyplex.downstream.calls import gathered
 from polyplex.downstream.session import Call
 from polyplex.errors import RpcError, SearchUnavailable
 from polyplex.gateway import pipeline
+from polyplex.gateway.builtin.contents import of_prompt, of_resource
 from polyplex.gateway.builtins import BuiltinTool, Json, ToolFailure, always, builtin_entry, finished, text_result
 from polyplex.gateway.client import Client
 from polyplex.gateway.core import Core
 from polyplex.mux import cursors
 from polyplex.mux.entries import Entry
+from polyplex.protocol.bridge import downgrade
 from polyplex.protocol.bridge.results import tool_failure
 from polyplex.protocol.jsonrpc import (
     MISSING_CAPABILITY,
@@ -170,7 +171,7 @@ class AsTools:
     async def read_resource(self, call: Call, client: Client, arguments: Json) -> Reply:
         """`resources/read` in the place of the call; what it gives becomes the content of a tool result."""
         return await self._carry(
-            call, client, "resources/read", {"uri": Raw(encode_json(arguments["uri"]))}, _read_content
+            call, client, "resources/read", {"uri": Raw(encode_json(arguments["uri"]))}, of_resource
         )
 
     async def get_prompt(self, call: Call, client: Client, arguments: Json) -> Reply:
@@ -179,7 +180,7 @@ class AsTools:
             "name": Raw(encode_json(arguments["name"])),
             "arguments": Raw(encode_json(arguments.get("arguments", {}))),
         }
-        return await self._carry(call, client, "prompts/get", params, _prompt_content)
+        return await self._carry(call, client, "prompts/get", params, of_prompt)
 
     async def _carry(
         self, call: Call, client: Client, method: str, params: Fields, content: Callable[[Fields], list[Any]]
@@ -217,44 +218,8 @@ def _shaped(call: Call, reply: Reply, content: Callable[[Fields], list[Any]]) ->
     fields = decode_fields(reply.result or b"{}")
     if bytes(fields.get("resultType", Raw(b'"complete"'))) != b'"complete"':
         return reply
-    return Shaped(result=finished(encode_json({"content": content(fields)}), era))
-
-
-def _read_content(fields: Fields) -> list[Any]:
-    """Text as text, images and sound as what they are, all else as embedded resources."""
-    return [_block(bytes(raw)) for raw in _raw_list(fields.get("contents"))]
-
-
-def _block(raw: bytes) -> Any:
-    item = decoded(raw)
-    kind = str(item.get("mimeType") or "")
-    if isinstance(item.get("text"), str):
-        return {"type": "text", "text": item["text"]}
-    if isinstance(item.get("blob"), str) and kind.startswith(("image/", "audio/")):
-        return {"type": kind[:5], "data": item["blob"], "mimeType": kind}
-    return {"type": "resource", "resource": Raw(raw)}
-
-
-def _prompt_content(fields: Fields) -> list[Any]:
-    """The messages: texts with the role before them where there are several, other content as it is."""
-    messages = [decode_fields(raw) for raw in _raw_list(fields.get("messages"))]
-    content: list[Any] = []
-    for message in messages:
-        block = message.get("content", Raw(b"{}"))
-        text = decoded(bytes(block)).get("text")
-        if not isinstance(text, str):
-            content.append(block)
-            continue
-        role = str(msgspec.json.decode(message.get("role", Raw(b'"user"'))))
-        content.append({"type": "text", "text": text if len(messages) == 1 else f"{role}: {text}"})
-    return content
-
-
-def _raw_list(raw: Raw | None) -> list[Raw]:
-    try:
-        return [] if raw is None else msgspec.json.decode(raw, type=list[Raw])
-    except (msgspec.DecodeError, RecursionError):
-        return []
+    result = finished(encode_json({"content": content(fields)}), era)
+    return Shaped(result=downgrade.result_for("tools/call", result, call.session.revision))
 
 
 def _start(name: str, entries: Sequence[Entry], cursor: str | None) -> int:

@@ -81,3 +81,17 @@ def test_odd_results_still_answer_the_call(result: dict[str, Any]) -> None:
 def test_a_result_needs_a_call() -> None:
     with pytest.raises(ExportError):
         made_for("openai").result_for("c1", {"content": []})
+
+
+def test_media_types_are_read_in_any_spelling() -> None:
+    for spelling in ("image/PNG", "image/png; charset=binary", "image/x-png"):
+        (block,) = answer("anthropic", PNG | {"mimeType": spelling})["content"]
+        assert block["source"]["media_type"] == "image/png"
+    (block,) = answer("anthropic", PNG | {"mimeType": "image/jpg"})["content"]
+    assert block["source"]["media_type"] == "image/jpeg"
+
+
+def test_structured_content_beside_a_picture_is_not_lost() -> None:
+    for kind in ("openai", "responses", "anthropic", "gemini"):
+        assert "Berlin" in str(answer(kind, PNG, structuredContent={"city": "Berlin"}))
+    assert "Berlin" not in str(answer("anthropic", TEXT, PNG, structuredContent={"city": "Berlin"}))

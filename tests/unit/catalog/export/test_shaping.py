@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from tests.unit.catalog.export.schemas import exported, with_property, written
 
 
@@ -118,3 +120,19 @@ def test_strict_mode_has_no_lookaround() -> None:
         "description": "Pattern: ^(?!x)",
         "type": "string",
     }
+
+
+@pytest.mark.parametrize(("provider", "options"), [("openai", {"strict": True}), ("gemini", {"form": "openapi"})])
+def test_properties_of_conditions_can_be_given_where_objects_are_closed(provider: str, options: dict[str, Any]) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"kind": {"type": "string"}},
+        "if": {"properties": {"kind": {"const": "a"}}},
+        "then": {"properties": {"size": {"type": "integer"}}, "required": ["size"]},
+        "else": {"properties": {"size": {"type": "string"}}},
+        "dependentSchemas": {"kind": {"properties": {"more": {"type": "boolean"}}}},
+    }
+    _, found = exported(schema, provider, **options)
+    assert set(found["properties"]) == {"kind", "size", "more"}
+    _, found = exported(schema | {"additionalProperties": False}, provider, **options)
+    assert set(found["properties"]) == {"kind"}

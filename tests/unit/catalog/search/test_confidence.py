@@ -13,6 +13,9 @@ def test_words_alone_closeness_alone_or_both_may_be_enough() -> None:
 def test_words_that_no_document_has_speak_against_it() -> None:
     assert is_confident(0.3, 0.0, 0.45)
     assert not is_confident(0.3, 0.5, 0.45)
+    # Less where a model reads whole sentences.
+    assert is_confident(0.3, 0.5, 0.45, 0.5)
+    assert not is_confident(0.2, 1.0, 0.45, 0.5)
 
 
 def test_without_vectors_the_words_decide() -> None:

@@ -33,7 +33,8 @@ def test_texts_for_vectors_have_names_as_words() -> None:
 
 
 def test_labels_of_lines_are_not_words_of_the_query() -> None:
-    query = read_query("server: railway system\ntool: get station codes")
+    query = read_query("server: railway system\n\ntool: get station codes")
+    assert query.sentence == "railway system. get station codes"
     assert set(query.terms) == set(terms("railway system get station codes"))
     assert query.clauses == ()
 

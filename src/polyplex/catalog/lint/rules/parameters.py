@@ -47,7 +47,8 @@ _ONE_OF: Final = re.compile(
 _PLAIN_WORDS: Final = word_set("a an the and or string null this that it both but not")
 _BARS: Final = re.compile(r"[(\[]?(?<![{<.|])\b([A-Za-z0-9_-]{1,30}(?:\s?\|\s?[A-Za-z0-9_-]{1,30})+)\b[)\]]?")
 _EXAMPLES: Final = re.compile(
-    r"(?i)\b(?:e\.g\.?|for example|such as|example|examples|like|similar to|i\.e\.?|etc|(?:common|typical|usual)\w*|contains?)\b"
+    r"(?i)\b(?:e\.g\.?|for example|such as|example|examples|like|similar to|i\.e\.?|etc|(?:common|typical|usual)\w*|"
+    r"contains?)\b"
 )
 _EXAMPLES_FOLLOW: Final = re.compile(r"(?i)\bexamples?\b[^.\n]{0,30}:")
 _OPEN_END: Final = re.compile(
