@@ -151,3 +151,21 @@ async def test_text_with_replacement_characters_of_its_own_is_text(tmp_path: Pat
         uri = link_of(await client.call("a__result", content=[{"type": "text", "text": text}]))["uri"]
         first, *_ = (await client.request("resources/read", {"uri": uri}))["contents"]
         assert text.startswith(first["text"]) and len(first["text"]) > 1000
+
+
+@pytest.mark.parametrize("http", [False, True])
+@pytest.mark.parametrize("size", [150_000, 2_500_000])
+async def test_parts_of_one_result_do_not_push_each_other_out(tmp_path: Path, http: bool, size: int) -> None:
+    given = {"content": [{"type": "text", "text": letter * size} for letter in "abc"]}
+    options: Json = {"payloads": {"callerMaxBytes": 2 * size + 1000}}
+    result, _ = await called(tmp_path, given, http=http, **options)
+    assert result == given
+    options = {"payloads": {"callerMaxBytes": 3 * size + 1000}}
+    _, stored = await called(tmp_path, given, http=http, **options)
+    assert list(stored.values()) == [block["text"] for block in given["content"]]
+
+
+async def test_a_limit_smaller_than_a_notice_does_not_hide_it(tmp_path: Path) -> None:
+    given = {"content": [{"type": "text", "text": "x" * 1000}, {"type": "text", "text": "y" * 50}]}
+    result, stored = await called(tmp_path, given, payloads={"inlineLimitBytes": 100})
+    assert list(stored.values()) == ["x" * 1000] and result["content"][-1] == given["content"][-1]

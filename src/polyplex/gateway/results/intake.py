@@ -93,6 +93,7 @@ class Intake:
         self._begun: deque[PayloadWriter] = deque()
         self._growing: _Growing | None = None
         self._parts: dict[str, Part] = {}
+        self._stored_bytes = 0
         self._chunks: deque[bytes] = deque()
         self._waiting = 0
         self._paused = self._over = False
@@ -197,6 +198,8 @@ class Intake:
         if self._growing is None:
             return
         if isinstance(event, Piece):
+            self._stored_bytes += len(event.data)
+            self._keeper.store.check(self._stored_bytes)  # or the last would push out the first of the same result
             await self._growing.write(event.data)
             return
         part = await self._growing.commit()

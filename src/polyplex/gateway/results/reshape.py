@@ -21,6 +21,7 @@ from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
 
 SUMMARY_TOKENS: Final = 600
 LEAST_WITH_TAIL: Final = 400
+MOST_NOTICES_BYTES: Final = 64 * 1024
 
 # A summary of a payload in at most so many tokens, and who wrote it; None for none.
 Summarise = Callable[[Part, int], Awaitable[tuple[str, str] | None]]
@@ -68,6 +69,7 @@ class Reshaper:
         self._parts = parts
         self._members = members
         self._told: set[str] = set()
+        self._stored_bytes = sum(part.payload.size for part in parts.values())
 
     async def run(self, result: bytes) -> bytes:
         """The result within its limits; the same bytes where it is already. Raises `PayloadError`."""
@@ -119,6 +121,8 @@ class Reshaper:
         return await self._put(data, body.media_type if decoded else "text/plain", self._limits.preview_tokens)
 
     async def _put(self, data: bytes, declared: str | None, tokens: int = 0) -> Part:
+        self._stored_bytes += len(data)
+        self._keeper.store.check(self._stored_bytes)  # or the last would push out the first of the same result
         return await self._keeper.keep(self._order.owner, data, self._order.origin, declared, tokens)
 
     async def _described(
@@ -160,11 +164,15 @@ class Reshaper:
     # -- what is many
     async def _few(self, items: list[Item]) -> list[Item]:
         """Items that are small each, and too much together: the first ones stay, the list is stored."""
-        if len(items) < 2 or sum(item.size for item in items) <= self._limits.inline:
+        own = sum(item.size for item in items if item.ours)
+        own = (
+            own if own <= MOST_NOTICES_BYTES else 0
+        )  # they say what is behind them: not hidden but where they are many
+        if len(items) < 2 or sum(item.size for item in items) - own <= self._limits.inline:
             return items
         size, tokens, fitting = self._limits.inline // 2, self._limits.tokens - NOTICE_TOKENS, 0
         for item in items:
-            size -= item.size
+            size -= 0 if own and item.ours else item.size
             tokens -= estimate(item.raw) if size >= 0 else 0
             if size < 0 or tokens < 0:
                 break
