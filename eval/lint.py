@@ -25,7 +25,7 @@ from polyplex.catalog.lint.findings import overrides
 from polyplex.catalog.lint.judge import judged, measure, reworded
 from polyplex.catalog.lint.queries import Query
 from polyplex.catalog.search.index import SearchIndex
-from polyplex.embed.embedder import open_embedder
+from polyplex.embed.choice import open_embedder
 from polyplex.mux.entries import Entry
 
 TOP: Final = 20

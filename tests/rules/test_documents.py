@@ -41,7 +41,7 @@ def test_every_json_example_without_comments_parses() -> None:
 
 def test_every_configuration_in_the_documents_can_be_used() -> None:
     """Nothing in them is unknown either. A fragment without braces is part of the `polyplex` object."""
-    variables = dict.fromkeys(("DOCS_TOKEN", "KEY", "POLYPLEX_KEY", "SECRET"), "http://127.0.0.1:8000")
+    variables: dict[str, str] = dict.fromkeys(("DOCS_TOKEN", "KEY", "POLYPLEX_KEY", "SECRET"), "http://127.0.0.1:8000")
     found = 0
     for document in files("README.md", "docs/*.md"):
         for block in EXAMPLE.findall(document.read_text(encoding="utf-8")):

@@ -18,6 +18,8 @@ MAX_CHOICE: Final = 40
 MAX_NAME: Final = 80
 MAX_DEPTH: Final = 3
 MAX_REFERENCES: Final = 8
+# What steers terminals and turns the direction of a text has no place in a line that a model or a person reads.
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 _SPACE: Final = re.compile(r"\s+")
 # "e.g. this" ends no sentence.
 _SENTENCE: Final = re.compile(r"(?<=.{4})[.!?](?=\s+[^\sa-z])|[。！？]")
@@ -66,8 +68,8 @@ def summary(fields: Json) -> str:
 
 
 def one_line(text: str, limit: int = MAX_SUMMARY) -> str:
-    """A text without line breaks, in at most so many characters."""
-    return shortened(_SPACE.sub(" ", text[: 4 * limit]).strip(), limit)
+    """A text without line breaks and control characters, in at most so many characters."""
+    return shortened(_SPACE.sub(" ", _CONTROLS.sub("", text[: 4 * limit])).strip(), limit)
 
 
 def shortened(text: str, limit: int) -> str:

@@ -1,6 +1,7 @@
 """Load a configuration: find the file, read it, expand variables, check it, and say where anything is wrong."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from polyplex.errors import ConfigError
 # Folders in which editors keep the configuration of the workspace that contains them.
 EDITOR_FOLDERS = (".vscode", ".cursor")
 SERVER_KEYS = ("mcpServers", "servers")
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 STATE_SCHEMES = ("sqlite:", "redis://", "rediss://")
 
 
@@ -126,7 +128,12 @@ def _options(raw: object, variables: Variables, source: Source) -> GatewayOption
 
 
 def _server_options(options: ServerOptions, path: KeyPath, variables: Variables, source: Source) -> ServerOptions:
-    """Resolve the paths, and keep the hard limit of a call above its time-out."""
+    """Resolve the paths, check the names of tools, and keep the hard limit of a call above its time-out."""
+    for tool, told in options.tools.items():
+        if told.name is not None and not TOOL_NAME.fullmatch(told.name):
+            found = f"found {quoted(told.name[:80])}"
+            key = (*path, "tools", tool, "name")
+            raise source.error(key, f"a tool's name has 1 to 64 letters, digits, _ and -; {found}")
     if options.ca_file is not None:
         ca_file = resolve(options.ca_file, source.folder, _home(variables))
         options = msgspec.structs.replace(options, ca_file=str(ca_file))

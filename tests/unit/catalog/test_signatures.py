@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from polyplex.catalog.signatures import MAX_SIGNATURE, compact, shortened, signature, summary, type_of
+from polyplex.catalog.signatures import MAX_SIGNATURE, compact, one_line, shortened, signature, summary, type_of
 from polyplex.mux.entries import Entry
 
 Json = dict[str, Any]
@@ -96,3 +96,12 @@ def test_summaries(fields: Json, expected: str) -> None:
 def test_what_cannot_be_read_still_has_a_name() -> None:
     assert compact(Entry("s", "t", "s__t", b'{"inputSchema":' + b"[" * 5000)) == "s__t()"
     assert compact(entry(inputSchema=[], description=5)) == "s__t() – 5"
+
+
+def test_nothing_steers_a_terminal_or_turns_a_text() -> None:
+    assert one_line("a\x1b[31m\u202eb\x00\u2066 c\td\x85e") == "a[31mb c d e"
+
+
+def test_a_million_choices_are_not_all_read() -> None:
+    many = {"properties": {"a": {"enum": [{"x": number} for number in range(200_000)]}}}
+    assert signature("t", {"inputSchema": many}).count("|") == 8

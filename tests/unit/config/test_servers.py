@@ -153,3 +153,10 @@ def test_polyplex_itself_is_left_out_with_a_warning(entry: dict[str, Any]) -> No
 def test_the_name_of_polyplex_is_no_servers(entry: Any) -> None:
     with pytest.raises(ConfigError, match="is the server of polyplex's own tools; choose another name"):
         load_config_dict({"mcpServers": {"polyplex": entry}}, environ={})
+
+
+@pytest.mark.parametrize("name", ["", "a b", "\u00fc", "a\nb", "x" * 65])
+def test_a_tool_gets_no_name_that_clients_do_not_take(name: str) -> None:
+    options = {"servers": {"a": {"tools": {"t": {"name": name}}}}}
+    with pytest.raises(ConfigError, match="polyplex.servers.a.tools.t.name: a tool's name has 1 to 64 letters"):
+        load_config_dict({"mcpServers": {"a": {"command": "x"}}, "polyplex": options}, environ={})

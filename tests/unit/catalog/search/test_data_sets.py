@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from eval import lint
 from eval.datasets import load
 from eval.tools import main
 
@@ -55,3 +56,12 @@ def test_a_broken_line_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str
     (tmp_path / "bfcl" / "queries.jsonl").write_text('{"text": "x"}\n{"te', encoding="utf-8")
     assert main(["--data", str(tmp_path)]) == 2
     assert "queries.jsonl, line 2 is no JSON" in capsys.readouterr().err
+
+
+def test_what_lint_changes_is_measured_on_any_set(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "deeper" / "bfcl", TOOLS, [*QUERIES, *QUERIES])
+    monkeypatch.setattr("sys.argv", ["eval.lint", "--data", str(tmp_path), "--set", "bfcl", "--json"])
+    assert lint.main() == 0
+    assert json.loads(capsys.readouterr().out)[0]["scores"]["bfcl"]["R@10"] == 1.0

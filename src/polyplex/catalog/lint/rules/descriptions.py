@@ -120,7 +120,7 @@ def too_long(tool: Tool, server: Server) -> Iterator[Finding]:
 
 def other_script(tool: Tool, server: Server) -> Iterator[Finding]:
     """A description in another script than the names: queries in English do not find it by words."""
-    if not foreign(tool.description):
+    if not foreign(tool.description) or foreign(tool.name):
         return
     better = wording.set_apart(tool, server.instructions)
     yield Finding(

@@ -27,6 +27,7 @@ LONG = "It reads the file and does much more with it than anybody would ever wan
         ("read", "A robust parser of text contents in any folder", set[str]()),
         ("read", LONG, {"description-long"}),
         ("get_news", "获取澎湃新闻热榜，包含时政要闻", {"description-script"}),
+        ("获取新闻", "获取澎湃新闻热榜，包含时政要闻", set[str]()),
     ],
 )
 def test_descriptions_are_judged(name: str, text: str | None, rules: set[str]) -> None:
