@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,38 @@ async def test_a_limit_smaller_than_a_notice_does_not_hide_it(tmp_path: Path) ->
     given = {"content": [{"type": "text", "text": "x" * 1000}, {"type": "text", "text": "y" * 50}]}
     result, stored = await called(tmp_path, given, payloads={"inlineLimitBytes": 100})
     assert list(stored.values()) == ["x" * 1000] and result["content"][-1] == given["content"][-1]
+
+
+@pytest.mark.parametrize("http", [False, True])
+async def test_structured_content_too_large_to_be_parsed_stays_valid(tmp_path: Path, http: bool) -> None:
+    rows = {"type": "array", "items": {"type": "object", "required": ["id"]}}
+    schema = {"type": "object", "properties": {"rows": rows}, "required": ["rows"]}
+    tool = {"name": "result", "inputSchema": {"type": "object"}, "outputSchema": schema}
+    given: Json = {"content": [], "structuredContent": {"rows": [{"id": n, "é": "x" * 80} for n in range(100_000)]}}
+    async with (
+        scripted_http(tools=[tool]) as server,
+        stage(tmp_path, {"a": {"url": server.url, "type": "http"} if http else {"tools": [tool]}}, **ON) as on,
+    ):
+        client = await client_of(on, Era.LEGACY)
+        result = await client.call("a__result", **given)
+        shown, meta = result["structuredContent"]["rows"], result["_meta"]["polyplex/payload"]
+        assert shown and shown == given["structuredContent"]["rows"][: len(shown)] and meta["cut"] == ["/rows"]
+        assert json.loads(await read(client, meta["uri"])) == given["structuredContent"]
+
+
+@pytest.mark.parametrize("server", ["legacy", "modern"])
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
+async def test_a_result_taken_apart_is_translated(tmp_path: Path, server: str, revision: str) -> None:
+    many = [{"type": "text", "text": f"{number} {'x' * 1000}"} for number in range(5000)]
+    for given in ({"content": many}, {"content": [], "structuredContent": {"rows": [LARGE]}}):
+        async with (
+            scripted_http(era=server) as http,
+            stage(tmp_path, {"a": {"url": http.url, "type": "http"}}, **ON) as on,
+        ):
+            await on.up("a")
+            client = await on.legacy(None, revision)
+            result = await client.call("a__result", **given)
+            found = re.findall(r"polyplex://payload/[\w-]+", json.dumps(result))
+            stored = [json.loads(await read(client, uri)) for uri in dict.fromkeys(found)]
+            assert stored == [given.get("structuredContent", many)]
+            assert "structuredContent" not in result and "read_payload" in texts(result)

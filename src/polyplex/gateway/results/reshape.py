@@ -20,6 +20,7 @@ from polyplex.gateway.results.structured import Structured
 from polyplex.protocol.jsonrpc import Fields, decode_fields, encode_json
 
 SUMMARY_TOKENS: Final = 600
+MOST_MARK_BYTES: Final = 200
 LEAST_WITH_TAIL: Final = 400
 MOST_NOTICES_BYTES: Final = 64 * 1024
 
@@ -96,11 +97,18 @@ class Reshaper:
 
     async def _contents(self, raw: Raw | None) -> list[Item] | None:
         """The items; those of a list that was stored as a whole are one that stands for them."""
-        part = self._parts.get(shapes.text_of(raw) or "") if self._parts else None
+        part = self._member_part(raw)
         if part is not None:
             return await self._described(part, None, what="The list of contents")
         items = shapes.items_of(raw)
         return None if items is None else [Item(item) for item in items]
+
+    def _member_part(self, raw: Raw | None) -> Part | None:
+        """The part that a member of the result stands for, where it went out whole."""
+        if not self._members or raw is None or memoryview(raw).nbytes > MOST_MARK_BYTES:
+            return None
+        written = bytes(raw)
+        return next((self._parts.get(mark) for mark in self._members if mark.encode() in written), None)
 
     # -- what is large
     async def _store_large(self, items: list[Item]) -> list[Item]:
@@ -246,7 +254,7 @@ class Reshaper:
         raw = fields.get("structuredContent")
         if raw is None:
             return None
-        part = self._parts.get(shapes.text_of(raw) or "") if self._parts else None
+        part = self._member_part(raw)
         large = memoryview(raw).nbytes > self._limits.inline
         if (
             part is None

@@ -38,6 +38,7 @@ GATHERED_BYTES: Final = 4 * 1024 * 1024
 MAX_APART_BYTES: Final = 1024 * 1024
 FIRST_SWEEP_SECONDS: Final = 30.0
 _ENVELOPE: Final = b'{"jsonrpc":"2.0","id":0,"result":'
+_SHAPES: Final = {"content": b'[{"type":"text","text":%b}]', "structuredContent": b'{"polyplex/part":%b}'}
 _PLAIN: Final = Reply(result=b"{}")
 _NO_PARTS: Final[Mapping[str, Part]] = {}
 _NO_MEMBERS: Final[Mapping[str, str]] = {}
@@ -49,8 +50,20 @@ class ApartReply(Reply):
     __slots__ = ("members", "parts")
 
     def __init__(self, apart: TakenApart) -> None:
-        super().__init__(result=apart.kept)
+        super().__init__(result=_shaped(apart))
         self.parts, self.members = apart.parts, apart.members
+
+
+def _shaped(apart: TakenApart) -> bytes:
+    """What stayed of a result, with what stands for its members in their shape: it may be translated before it is
+    bounded."""
+    kept = apart.kept
+    for mark, member in apart.members.items():
+        shape = _SHAPES.get(member)
+        if shape is not None:
+            written = jsonrpc.encode_json(mark)
+            kept = kept.replace(written, shape % written, 1)
+    return kept
 
 
 class Results:
