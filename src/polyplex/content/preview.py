@@ -36,15 +36,17 @@ def preview(
     tail: bytes = b"",
     max_tokens: int = 300,
     records_total: int | None = None,
+    sniffed: bool = False,
 ) -> str:
     """What is in a payload, from its first bytes (`data`) and last ones (`tail`), in at most `max_tokens`.
 
-    `records_total`: the number of its records (or lines) where it was counted as it came in. Never fails.
+    `records_total`: the number of its records (or lines) where it was counted as it came in. `sniffed`: the media type
+    is what `kinds.sniff` made of it already. Never fails.
     """
     head = data[:HEAD_BYTES]
     if not head:
         return "Empty"
-    kind = kinds.sniff(head, media_type)
+    kind = media_type if sniffed else kinds.sniff(head, media_type)
     whole = len(head) >= total_bytes
     split = records.record_kind(kind)
     if not kinds.is_text(kind) or kind == kinds.SVG:

@@ -129,4 +129,12 @@ def shape_of(head: bytes, tail: bytes, media_type: str, size: int, tokens: int, 
         first = head[:MOST_PREVIEWED_BYTES]
     elif size > len(first):
         first = b"\n".join(first.split(b"\n", MOST_LINES + 1)[: MOST_LINES + 1])
-    return preview(first, media_type, size, tail=tail[-PREVIEWED_BYTES:], max_tokens=tokens, records_total=records)
+    return preview(
+        first,
+        media_type,
+        size,
+        tail=tail[-PREVIEWED_BYTES:],
+        max_tokens=tokens,
+        records_total=records,
+        sniffed=True,
+    )
