@@ -1,4 +1,4 @@
-"""A large result in each store, through polyplex: the URI that is handed out, reading on, and handing it on as a URL."""
+"""A large result in each store, through polyplex: its URI, reading on, and handing it on as a URL."""
 
 import json
 import urllib.request
