@@ -1,6 +1,7 @@
 import gzip
 import json
 import struct
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.unit.content.texts import CHINESE, KINDS, PROSE, _rows
 ROWS = _rows(3000)
 
 
-def shape(data: bytes, media_type: str = "", **options: int) -> str:
+def shape(data: bytes, media_type: str = "", **options: Any) -> str:
     return preview(data[:HEAD_BYTES], media_type, len(data), tail=data[-TAIL_BYTES:], **options)
 
 
