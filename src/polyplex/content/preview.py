@@ -112,7 +112,10 @@ def _json(head: bytes, whole: bool, total_bytes: int, total: int | None) -> str 
         return None
     key, rows = main_array(value)
     if rows:
-        count = _counted(seen or len(rows), seen_bytes or len(head), whole, total_bytes, total)
+        if whole or seen or total is not None:
+            count = _counted(seen or len(rows), seen_bytes or len(head), whole, total_bytes, total)
+        else:  # not even the first one is here whole, which says nothing of how many there are
+            count = f"{len(rows)} or more"
         where = "JSON array of" if key is None else f"JSON object, {outline_others(value, key)}{key}: array of"
         sampled = rows[:_MOST_ROWS]
         if not all(is_object(row) for row in sampled):

@@ -121,3 +121,8 @@ def test_many_columns_and_wide_objects_are_cut_short() -> None:
     said = shape(wide)
     assert estimate(said) <= 300
     assert "more columns" in shape(wide, max_tokens=2000)
+
+
+def test_an_element_that_is_cut_says_nothing_of_how_many_there_are() -> None:
+    data = json.dumps([{"kind": "a", "text": "y" * 1_000_000}, {"kind": "b"}]).encode()
+    assert "JSON array of 1 or more objects, keys (in the first 1)" in shape(data)
