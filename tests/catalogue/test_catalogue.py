@@ -14,7 +14,7 @@ import pytest
 from polyplex.content.tokens import estimate
 from tests.catalogue.server import read_tools
 from tests.matrix.peer.words import MODERN, R1, REVISIONS, Json
-from tests.matrix.sdk_peers import pythons
+from tests.matrix.sdk_peers import pythons, said_by, way_to
 from tests.matrix.stage import Front, Server, serving
 
 HERE = Path(__file__).parent
@@ -22,7 +22,6 @@ TOOLS = HERE.parent / "data" / "toolsearch" / "livemcpbench" / "tools.jsonl"
 QUERY, NAME = "get the current price of a stock", "yahoo-finance__get_current_stock_price"
 OWN = ["polyplex__find_tools", "polyplex__call_tool", "polyplex__read_payload"]
 ARGUMENTS = {"symbol": "ACME"}
-CLIENT_SECONDS = 90
 pytestmark = [pytest.mark.timeout(240)]
 
 
@@ -60,27 +59,8 @@ async def catalogue(folder: Path) -> AsyncGenerator[Many]:
 
 async def seen_by(made: Many, revision: str, transport: str, python: Path) -> Json:
     """What a client on the SDK of a revision saw."""
-    if transport == "stdio":
-        home = made.folder / f"home-{revision}"
-        variables = (f"HOME={home}", f"XDG_STATE_HOME={home}", f"PATH={os.environ['PATH']}")
-        rest = ["/usr/bin/env", "-i", *variables, sys.executable, "-m", "polyplex", "serve", "--stdio"]
-        rest += ["--config", str(made.config)]
-    else:
-        rest = [made.url.replace("/mcp", "/sse") if transport == "sse" else made.url]
-    process = await asyncio.create_subprocess_exec(
-        *(str(python), str(HERE / "sdk_client.py"), QUERY, json.dumps(ARGUMENTS), transport, *rest),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(CLIENT_SECONDS):
-            said, errors = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        said, errors = await process.communicate()
-    lines = [line for line in said.splitlines() if line.startswith(b"SEEN ")]
-    assert lines, errors.decode()[-2000:]
-    return json.loads(lines[0].removeprefix(b"SEEN "))
+    script = (str(python), str(HERE / "sdk_client.py"), QUERY, json.dumps(ARGUMENTS), transport)
+    return await said_by(*script, *way_to(made, revision, transport, os.environ["PATH"]))
 
 
 @pytest.mark.peers

@@ -79,17 +79,23 @@ async def _accepting(port: int, process: asyncio.subprocess.Process) -> None:
 async def run_client(made: Front, revision: str, transport: str, python: Path) -> Json:
     """What a client on the SDK of a revision saw."""
     script = HERE / ("new_client.py" if revision == MODERN else "old_client.py")
-    if transport == "stdio":
-        home = made.folder / f"home-{revision}"
-        variables = (f"HOME={home}", f"XDG_STATE_HOME={home}", "PATH=/usr/bin:/bin")
-        rest = ["/usr/bin/env", "-i", *variables, sys.executable, "-m", "polyplex", "serve", "--stdio"]
-        rest += ["--config", str(made.config)]
-    else:
-        rest = [made.url.replace("/mcp", "/sse") if transport == "sse" else made.url]
+    return await said_by(str(python), str(script), transport, *way_to(made, revision, transport, "/usr/bin:/bin"))
+
+
+def way_to(made: Front, revision: str, transport: str, path: str) -> list[str]:
+    """What a client is told of polyplex: its address, or the command that starts it with an environment of its own."""
+    if transport != "stdio":
+        return [made.url.replace("/mcp", "/sse") if transport == "sse" else made.url]
+    home = made.folder / f"home-{revision}"
+    variables = (f"HOME={home}", f"XDG_STATE_HOME={home}", f"PATH={path}")
+    command = ["/usr/bin/env", "-i", *variables, sys.executable, "-m", "polyplex", "serve", "--stdio"]
+    return [*command, "--config", str(made.config)]
+
+
+async def said_by(*command: str) -> Json:
+    """What a client in a process of its own saw."""
     process = await asyncio.create_subprocess_exec(
-        *(str(python), str(script), transport, *rest),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     try:
         async with asyncio.timeout(CLIENT_SECONDS):

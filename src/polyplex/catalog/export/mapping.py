@@ -1,6 +1,7 @@
 """Arguments between the form that a provider was given and the server's own."""
 
 import json
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, cast
 
@@ -27,24 +28,24 @@ class Mapping:
         return _Forth(self.definitions).walk(self.root, arguments, 0)
 
 
-class _Walk:
+class _Walk(ABC):
     """One way through a value along the nodes that describe it."""
 
     def __init__(self, definitions: dict[str, Node]) -> None:
         self._definitions = definitions
         self._steps = 0
 
+    @abstractmethod
     def packed(self, value: Any) -> Any:
         """The other form of a value that travels as JSON text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def members(self, node: Node, value: dict[str, Any], depth: int) -> dict[str, Any]:
         """The other form of an object."""
-        raise NotImplementedError
 
+    @abstractmethod
     def through(self, branch: Node, value: Any, depth: int) -> Any:
         """The other form by one branch; `_NOT_JSON` where the value does not fit it."""
-        raise NotImplementedError
 
     def walk(self, node: Node, value: Any, depth: int) -> Any:
         """The other form of a value that a node describes."""
